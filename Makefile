@@ -1,0 +1,62 @@
+# Everything a developer runs. The tools' settings are in pyproject.toml; what they need is Python 3.11+, git and make.
+
+BIN := .venv/bin
+STEP := .ci/step
+
+# What `make setup` installs. A later group adds its own .in and .txt beside these and joins here.
+REQUIREMENTS := requirements/dev.txt
+
+# A universal resolution: one file for every platform and every supported Python. No index address is written.
+COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint test format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.stamp ## Make .venv and install the pinned tools and this project; does nothing if that is done
+
+# Touched last, so that an interrupted set-up starts again.
+.venv/.stamp: pyproject.toml requirements/uv.txt $(REQUIREMENTS)
+	@PYTHON='$(PYTHON)' .ci/setup $(REQUIREMENTS)
+	@touch $@
+
+lint: setup ## Check style, types and the direction of imports
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint-ruff lint-format lint-mypy lint-pyright lint-imports
+
+lint-ruff:
+	@$(STEP) ruff $(BIN)/ruff check --quiet .
+lint-format:
+	@$(STEP) ruff-format $(BIN)/ruff format --check --diff --quiet .
+lint-mypy:
+	@$(STEP) mypy $(BIN)/mypy
+lint-pyright:
+	@$(STEP) basedpyright $(BIN)/basedpyright
+lint-imports:
+	@$(STEP) import-linter $(BIN)/lint-imports
+
+test: lint ## Lint, then run all tests with branch coverage
+	@PERAGO_ROW_COVERAGE=strict $(STEP) --live pytest $(BIN)/coverage run -m pytest
+	@$(STEP) coverage $(BIN)/coverage report
+
+format: setup ## Rewrite the code in the house style
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+bench: setup ## Run the benchmarks
+	@PYTHONPATH=. $(BIN)/python tests/bench/run.py
+
+specs: setup ## Regenerate the tables in specs/ from the code
+	@$(BIN)/python specs/generate.py
+
+lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for new versions)
+	@.ci/setup
+	@$(COMPILE) --output-file requirements/uv.txt requirements/uv.in
+	@$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+
+clean: ## Remove the environment, caches and whatever was built
+	@rm -rf .venv build dist .coverage .coverage.* htmlcov .hypothesis
+	@rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,72 @@
+"""How a command becomes port calls: a conversation, written once, carried on synchronously or asynchronously.
+
+A conversation is a generator. It yields a ``Call``, is sent the ``Answer``, and returns the event. It holds no port and
+does no IO, so ``drive`` and ``adrive`` share it, and a simulator can stop it before or after any single call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from perago_core.answers import Answer, Done, NotDone
+from perago_core.checks import text
+from perago_core.rows import Event
+from perago_core.value import Value
+from perago_core.values import Target
+
+
+@frozen(repr=False)
+class Call(Value):
+    """One call of one port.
+
+    ``charge`` is the class it is counted under when the port's own class is too coarse. ``sink`` names a staging branch
+    whose sink is passed as the last argument; the driver makes it from the store, which the conversation does not hold.
+    """
+
+    port: str = field(validator=text)
+    method: str = field(validator=text)
+    args: tuple[Any, ...] = ()
+    charge: str | None = None
+    sink: tuple[Target, str] | None = None
+
+
+Conversation: TypeAlias = Generator[Call, Answer[Any], Event]
+
+
+def clock() -> Generator[Call, Answer[Any], float]:
+    """Ask what time it is. The clock cannot fail and is charged to nobody."""
+    answer = yield Call("clock", "now")
+    assert isinstance(answer, Done)
+    now: float = answer.value
+    return now
+
+
+def wall_clock() -> Generator[Call, Answer[Any], int]:
+    """Ask for the date as people count it, for records only: no decision rests on it."""
+    answer = yield Call("clock", "wall")
+    assert isinstance(answer, Done)
+    now: int = answer.value
+    return now
+
+
+def pause(seconds: float) -> Generator[Call, Answer[Any], None]:
+    """Wait."""
+    yield Call("clock", "sleep", (seconds,))
+
+
+def ask(
+    call: Call,
+    done: Callable[[Any], Event],
+    unknown: Callable[[str], Event],
+    not_done: Callable[[str], Event] | None = None,
+) -> Conversation:
+    """Make one call and give the event for its answer; a read that was not done is as unknown as one without answer."""
+    answer = yield call
+    if isinstance(answer, Done):
+        return done(answer.value)
+    if isinstance(answer, NotDone) and not_done is not None:
+        return not_done(answer.reason)
+    return unknown(answer.reason)

@@ -1,0 +1,168 @@
+"""``drive`` and ``adrive``: run an attempt to its end over real ports, synchronously or asynchronously.
+
+Both only carry calls to ports and answers back. Everything in between is the conversation of ``attempt.calls``, so the
+two cannot differ in what they do, and neither can decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeGuard, TypeVar
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.attempt.execution import Execution, Interrupts, Observer
+from perago_core.attempt.known import AttemptState, Known
+from perago_core.attempt.machine import outcome
+from perago_core.calls import Call
+from perago_core.failpoints import Edge, Failpoint, Reached
+from perago_core.meter import Meter
+from perago_core.results import Outcome
+from perago_core.rows import Event, Fired
+from perago_core.values import Attempt
+
+T = TypeVar("T")
+Dialogue: TypeAlias = Generator[Call, Answer[Any], T]
+
+
+class Ports:
+    """The ports of one execution, wrapped: every call is counted, has its failpoints, and answers one of three things.
+
+    A port that raises has not answered. Whether its effect happened is unknown, and unknown is what the core is told.
+    """
+
+    def __init__(
+        self,
+        *,
+        orchestrator: object,
+        store: object,
+        workspace: object,
+        clock: object,
+        coordination: object | None = None,
+        reached: Reached | None = None,
+    ) -> None:
+        self._ports = {
+            "orchestrator": orchestrator,
+            "store": store,
+            "workspace": workspace,
+            "coordination": coordination,
+            "clock": clock,
+        }
+        self._reached = reached
+        self.meter = Meter()
+
+    def call(self, call: Call) -> Answer[Any]:
+        """Make one call of a synchronous port."""
+        method = self._enter(call)
+        try:
+            answer = method(*self._resolve(call))
+        except Exception as error:  # noqa: BLE001  an exception is a missing answer, whatever its type
+            answer = _no_answer(call, error)
+        return self._leave(call, answer)
+
+    async def acall(self, call: Call) -> Answer[Any]:
+        """Make one call of an asynchronous port."""
+        method = self._enter(call)
+        try:
+            answer = await method(*self._resolve(call))
+        except Exception as error:  # noqa: BLE001  an exception is a missing answer, whatever its type
+            answer = _no_answer(call, error)
+        return self._leave(call, answer)
+
+    def _enter(self, call: Call) -> Callable[..., Any]:
+        if self._reached is not None and call.port != "clock":
+            self._reached(Failpoint(call.port, call.method, Edge.BEFORE))
+        method: Callable[..., Any] = getattr(self._ports[call.port], call.method)
+        return method
+
+    def _resolve(self, call: Call) -> tuple[Any, ...]:
+        """Turn a staging name into the sink a workspace writes through; making a sink is not a call."""
+        if call.sink is None:
+            return call.args
+        sink = getattr(self._ports["store"], "sink")(*call.sink)  # noqa: B009  ports are only known by name here
+        return (*call.args, sink)
+
+    def _leave(self, call: Call, answer: object) -> Answer[Any]:
+        if call.port == "clock":
+            return Done(answer, operations=0)
+        if not _is_answer(answer):
+            found = type(answer).__name__
+            answer = Unknown(f"{call.port}.{call.method} answered {found}, not Done, NotDone or Unknown")
+        self.meter.count(call, answer)
+        if self._reached is not None:
+            self._reached(Failpoint(call.port, call.method, Edge.AFTER))
+        return answer
+
+
+def _is_answer(answer: object) -> TypeGuard[Answer[Any]]:
+    return isinstance(answer, Done | NotDone | Unknown)
+
+
+def _no_answer(call: Call, error: Exception) -> Answer[Any]:
+    if call.port == "clock":
+        raise error
+    return Unknown(f"{call.port}.{call.method} raised {type(error).__name__}: {error}")
+
+
+def run(dialogue: Dialogue[T], ports: Ports) -> T:
+    """Carry a conversation on synchronously until it returns."""
+    try:
+        call = next(dialogue)
+        while True:
+            call = dialogue.send(ports.call(call))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def arun(dialogue: Dialogue[T], ports: Ports) -> T:
+    """Carry a conversation on asynchronously until it returns."""
+    try:
+        call = next(dialogue)
+        while True:
+            call = dialogue.send(await ports.acall(call))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def drive(
+    attempt: Attempt | AttemptState,
+    ports: Ports,
+    *,
+    observe: Observer | None = None,
+    interrupts: Interrupts | None = None,
+    attempt_until: Callable[[], float] | None = None,
+) -> Outcome:
+    """Run an attempt, or resume a stored state, to its end; give what became of it.
+
+    ``observe`` sees every step and can change none. ``interrupts`` is asked before each command for an event from
+    outside. ``attempt_until`` gives the attempt's own deadline, counted from the send time of the last good heartbeat.
+    """
+    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until)
+    return outcome(run(execution.dialogue(), ports))
+
+
+async def adrive(
+    attempt: Attempt | AttemptState,
+    ports: Ports,
+    *,
+    observe: Observer | None = None,
+    interrupts: Interrupts | None = None,
+    attempt_until: Callable[[], float] | None = None,
+) -> Outcome:
+    """Do what ``drive`` does, over ports whose methods are coroutines."""
+    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until)
+    return outcome(await arun(execution.dialogue(), ports))
+
+
+def _harmless(observe: Observer | None) -> Observer | None:
+    """Keep an observer from ending the execution by raising: it watches, it does not decide."""
+    if observe is None:
+        return None
+
+    def watch(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
+        with suppress(Exception):
+            observe(before, event, fired)
+
+    return watch

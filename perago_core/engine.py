@@ -1,0 +1,188 @@
+"""The table engine: one way to write a machine, one way to run it, for all four machines.
+
+A machine is a tuple of rows. A row says: waiting in this phase, when this event happens, if these facts hold, wait for
+that next and ask for this. Nothing else influences what happens; a reader who has read the rows knows the machine.
+
+Theory of operation
+-------------------
+1. ``remember`` folds what the event tells into ``known``. It records; it never chooses.
+2. *Facts* are read from ``(subject, known, event)``. Each fact has a short, finite list of values, so guards, which are
+   patterns over facts, can be checked by enumeration: for every (phase, event) exactly one row matches every valuation.
+3. From the rows one ``transitions.Machine`` is built: no model, no callbacks, no automatic transitions. It is the
+   definition: diagrams, listings and the agreement test use it.
+4. The table that runs is compiled *from that machine*, not from the rows, into a frozen table keyed by phase and
+   event, with a tree that asks one fact after the other for as long as they matter. What runs is what ``transitions``
+   holds.
+
+``transitions`` itself is not the executor, because it answers ``False`` and stays where it is when every guard fails: a
+silent dead end, in a protocol whose first rule is to fail closed. Here the same situation cannot be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Generic, NoReturn, TypeAlias
+
+from attrs import frozen
+from transitions import Machine, Transition
+
+from perago_core.errors import ProtocolError
+from perago_core.rows import Definition, Event, Fired, K, Row, S, State, Step, mentioned, valuations
+from perago_core.validation import validate
+from perago_core.value import Value
+
+
+class RowTransition(Transition):
+    """A ``transitions`` transition that carries its row along, so that the compiled table can be read back from it."""
+
+    def __init__(self, *args: Any, row: Row, **kwargs: Any) -> None:  # noqa: ANN401  passed on unread
+        super().__init__(*args, **kwargs)
+        self.row = row
+
+
+class RowMachine(Machine):
+    """A ``transitions`` machine made of rows: the definition, not the executor."""
+
+    transition_cls = RowTransition
+
+
+#: A row, or the next fact to read with what each of its values leads to.
+_Node: TypeAlias = "Row | tuple[Callable[[Any, Any, Any], str], Mapping[str, _Node]]"
+
+
+@frozen(repr=False)
+class _Choice(Value):
+    """The compiled answer to one (phase, event): what it teaches, and the facts that decide, while they matter."""
+
+    remember: Callable[[Any, Any], Any] | None
+    tree: _Node
+
+
+class Table(Generic[S, K]):
+    """A validated, compiled machine. ``start`` begins, ``step`` advances; both are pure."""
+
+    def __init__(self, definition: Definition[S, K]) -> None:
+        validate(definition)
+        self.definition = definition
+        self.machine = build_machine(definition)
+        choices = compile_choices(definition, self.machine)
+        self._choices = MappingProxyType(choices)
+        self._find = choices.get
+
+    def start(self, subject: S) -> Step[S, K]:
+        """Begin: the initial phase with its first command."""
+        known, ask = self.definition.opening(subject)
+        commands = () if ask is None else (ask.build(subject, known, None),)
+        return Step(State(self.definition.initial, subject, known, commands), commands)
+
+    def step(self, state: State[S, K], event: Event) -> Step[S, K]:
+        """Advance by one event, or raise ``ProtocolError`` and leave everything as it was."""
+        row, known = self.choose(state, event)
+        return _follow(row, state, known, event)
+
+    def fire(self, state: State[S, K], event: Event) -> Fired[S, K]:
+        """Advance by one event and also name the row that did it."""
+        row, known = self.choose(state, event)
+        return Fired(row, *_follow(row, state, known, event))
+
+    def choose(self, state: State[S, K], event: Event) -> tuple[Row, K]:
+        """Find the one row for this event here, with what is known once the event is."""
+        choice = self._find((state.phase, type(event)))
+        if choice is None:
+            self._refuse(state, event)
+        subject = state.subject
+        known = state.known if choice.remember is None else choice.remember(state, event)
+        node = choice.tree
+        while isinstance(node, tuple):
+            read, leads_to = node
+            node = leads_to[read(subject, known, event)]
+        return node, known
+
+    def allowed(self, phase: Enum) -> tuple[str, ...]:
+        """Name the events a phase allows, in alphabetical order."""
+        return tuple(sorted(event.__name__ for source, event in self._choices if source is phase))
+
+    def is_terminal(self, state: State[S, K]) -> bool:
+        """Say whether nothing more can happen."""
+        return state.phase in self.definition.terminal
+
+    def _refuse(self, state: State[S, K], event: Event) -> NoReturn:
+        names = self.allowed(state.phase)
+        allowed = ", ".join(names) if names else "nothing: the machine has ended"
+        message = (
+            f"{self.definition.name}: {type(event).__name__} is not allowed in phase {state.phase.name}; "
+            f"allowed: {allowed}. The state is unchanged."
+        )
+        raise ProtocolError(message)
+
+
+def _follow(row: Row, state: State[S, K], known: K, event: Event) -> Step[S, K]:
+    """Go where the row leads. One that stays and asks for nothing keeps waiting for what was already asked."""
+    if row.ask is None:
+        pending = state.pending if row.next is state.phase else ()
+        return Step(State(row.next, state.subject, known, pending), ())
+    commands = (row.ask.build(state.subject, known, event),)
+    return Step(State(row.next, state.subject, known, commands), commands)
+
+
+def build_machine(definition: Definition[Any, Any]) -> RowMachine:
+    """Feed the rows to ``transitions``: the shared definition that diagrams and the agreement test use."""
+    machine = RowMachine(
+        model=None,
+        states=list(definition.phases),
+        initial=definition.initial,
+        auto_transitions=False,
+        send_event=False,
+        queued=False,
+    )
+    for row in definition.rows:
+        machine.add_transition(
+            row.event.__name__,
+            row.phase,
+            row.next,
+            conditions=[matcher(definition, row)],
+            row=row,
+        )
+    return machine
+
+
+def matcher(definition: Definition[Any, Any], row: Row) -> Callable[[Any, Any, Any], bool]:
+    """Give the row's guard as the predicate ``transitions`` evaluates."""
+    wanted = [(definition.facts_by_name[name].read, values) for name, values in row.when.items()]
+
+    def matches(subject: object, known: object, event: object) -> bool:
+        return all(read(subject, known, event) in values for read, values in wanted)
+
+    return matches
+
+
+def compile_choices(definition: Definition[Any, Any], machine: RowMachine) -> dict[tuple[Enum, type], _Choice]:
+    """Read the transitions back from the machine into the dictionary that ``step`` uses."""
+    grouped: dict[tuple[Enum, type], list[Row]] = {}
+    for event in machine.events.values():
+        for transitions in event.transitions.values():
+            for transition in transitions:
+                assert isinstance(transition, RowTransition)
+                row = transition.row
+                grouped.setdefault((row.phase, row.event), []).append(row)
+    return {
+        (phase, event): _Choice(
+            remember=definition.remember.get(event),
+            tree=_tree(definition, mentioned(rows), dict(valuations(definition, rows))),
+        )
+        for (phase, event), rows in grouped.items()
+    }
+
+
+def _tree(definition: Definition[Any, Any], names: tuple[str, ...], rows: dict[tuple[str, ...], Row]) -> _Node:
+    """Turn rows by combination of values into a tree that asks one fact after the other, until one row is left."""
+    left = list(rows.values())
+    if all(row is left[0] for row in left):
+        return left[0]
+    branches: dict[str, dict[tuple[str, ...], Row]] = {}
+    for (first, *rest), row in rows.items():
+        branches.setdefault(first, {})[tuple(rest)] = row
+    fact = definition.facts_by_name[names[0]]
+    return fact.read, MappingProxyType({value: _tree(definition, names[1:], each) for value, each in branches.items()})

@@ -1,0 +1,213 @@
+"""What can happen to a lease, and the values these facts speak of.
+
+Past tense, frozen, no behaviour. Times are monotonic seconds of this process and come in with the events: ``sent_at``
+was read before the request left, ``now`` after its answer arrived.
+"""
+
+from __future__ import annotations
+
+import math
+
+from attrs import Attribute, field, frozen
+
+from perago_core.checks import a, count, flag, line, seconds, text
+from perago_core.rows import Event
+from perago_core.value import Value
+
+
+def _moment(instance: object, attribute: Attribute[float], value: object) -> None:
+    """Accept a moment. Infinity is none: a lease sent at infinity would never end."""
+    seconds(instance, attribute, value)
+    if value == math.inf:
+        message = f"{type(instance).__name__}.{attribute.name} must be a moment, not {value!r}"
+        raise ValueError(message)
+
+
+@frozen(cache_hash=True, repr=False)
+class LeaseHold(Value):
+    """A lock that is held: its lease, its token, until when this process may act on it, and how it came to us.
+
+    ``until`` is the local validity deadline. Send nothing that may still be on its way then. ``clean`` is ``False``
+    when the predecessor did not release: its requests may still land, so wait before trusting what you observe (W-24).
+    """
+
+    lease: str = field(validator=text)
+    token: int = field(validator=count)
+    until: float = field(validator=seconds)
+    clean: bool = field(validator=flag)
+
+
+@frozen(cache_hash=True, repr=False)
+class TokenRecord(Value):
+    """The durable word on who had the lock last. It outlives every lease and every process (T-W10)."""
+
+    token: int = field(validator=count)
+    owner: str = field(validator=text)
+    released: bool = field(validator=flag)
+
+
+@frozen(cache_hash=True, repr=False)
+class Because(Event):
+    """Base of the failures that carry the reason the port gave; it may have given none."""
+
+    reason: str = field(validator=line)
+
+
+@frozen(cache_hash=True, repr=False)
+class Granted(Event):
+    """The coordination store gave a lease. It runs from some moment after ``sent_at``, so we count from there."""
+
+    lease: str = field(validator=text)
+    sent_at: float = field(validator=_moment)
+
+
+class GrantRefused(Because):
+    """The coordination store gave no lease."""
+
+    __slots__ = ()
+
+
+class GrantUnknown(Because):
+    """A lease may exist that nobody knows the name of; nothing is bound to it and it ends by itself."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class LockStood(Event):
+    """The lock of the target stands; ours or another's. Both are empty when what stands cannot be read."""
+
+    owner: str = field(validator=line)
+    lease: str = field(validator=line)
+
+
+class LockRefused(Because):
+    """The lock was not created, and none is in the way."""
+
+    __slots__ = ()
+
+
+class LockUnknown(Because):
+    """The lock may or may not be ours, so it is not (N-04)."""
+
+    __slots__ = ()
+
+
+class TokenAbsent(Event):
+    """Nobody has ever held this lock."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class TokenFound(Event):
+    """The last holder's record, with the very text that stands, because only that text can be swapped."""
+
+    record: TokenRecord = field(validator=a(TokenRecord))
+    standing: str = field(validator=text)
+
+
+class TokenUnreadable(Because):
+    """A record stands and this program cannot read it: malformed, or written by a newer one."""
+
+    __slots__ = ()
+
+
+class TokenReadUnknown(Because):
+    """The record could not be read."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class TokenTaken(Event):
+    """The next token is ours."""
+
+    now: float = field(validator=_moment)
+
+
+class TokenRefused(Because):
+    """The record was no longer what we had read: somebody else moved on (T-W4)."""
+
+    __slots__ = ()
+
+
+class TokenUnknown(Because):
+    """The next token may or may not be ours, so it is not."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class Ticked(Event):
+    """Time has passed. The runtime says so as often as it likes, while the lease is held."""
+
+    now: float = field(validator=_moment)
+
+
+@frozen(cache_hash=True, repr=False)
+class KeptAlive(Event):
+    """The lease was renewed, at some moment between the two times."""
+
+    sent_at: float = field(validator=_moment)
+    now: float = field(validator=_moment)
+
+    def __attrs_post_init__(self) -> None:
+        if self.sent_at > self.now:
+            message = f"KeptAlive.sent_at {self.sent_at:g} is later than its answer, {self.now:g}"
+            raise ValueError(message)
+
+
+class LeaseGone(Because):
+    """The coordination store says that the lease has ended, or will not renew it."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class KeepAliveUnknown(Because):
+    """The lease may or may not have been renewed, so it was not."""
+
+    now: float = field(validator=_moment)
+
+
+class ReleaseWanted(Event):
+    """The execution is done with the lock, and knows the outcome of everything it sent under it."""
+
+    __slots__ = ()
+
+
+class ReleaseMarked(Event):
+    """The record says that the lock was released: the successor need not wait."""
+
+    __slots__ = ()
+
+
+class ReleaseRefused(Because):
+    """The record is no longer ours: a successor has the lock."""
+
+    __slots__ = ()
+
+
+class ReleaseUnknown(Because):
+    """The record may or may not say that the lock was released."""
+
+    __slots__ = ()
+
+
+class LeaseRevoked(Event):
+    """The lease and the lock bound to it are gone."""
+
+    __slots__ = ()
+
+
+class LeaseRevokeRefused(Because):
+    """The lease was not ended; it ends by itself."""
+
+    __slots__ = ()
+
+
+class LeaseRevokeUnknown(Because):
+    """The lease may or may not be gone; it ends by itself."""
+
+    __slots__ = ()

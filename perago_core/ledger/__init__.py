@@ -1,0 +1,38 @@
+"""The ledger: what an execution is about to do, what became of it, and the lasting evidence of both.
+
+``arm`` an intent before the effect, ``confirm`` it after, ``settle`` it at the end. What nobody finished is found by
+``list_open`` and finished by the recovery machine. The ledger changes no safety verdict; it adds the proof.
+"""
+
+from __future__ import annotations
+
+from perago_core.ledger.calls import arm, confirm, list_open, maintained, read_epoch, settle
+from perago_core.ledger.codec import Unreadable
+from perago_core.ledger.records import (
+    Audit,
+    Intent,
+    IntentState,
+    Movement,
+    Prepared,
+    Settlement,
+    SettlementKind,
+    TargetIntent,
+)
+
+__all__ = [
+    "Audit",
+    "Intent",
+    "IntentState",
+    "Movement",
+    "Prepared",
+    "Settlement",
+    "SettlementKind",
+    "TargetIntent",
+    "Unreadable",
+    "arm",
+    "confirm",
+    "list_open",
+    "maintained",
+    "read_epoch",
+    "settle",
+]

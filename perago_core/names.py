@@ -1,0 +1,43 @@
+"""Staging names: letters, digits, ``_`` and ``-`` only, because stores refuse anything else (P-41, T-P3).
+
+A name says which logical task, attempt and execution it belongs to, so that older ones can be found and revoked by
+listing, and a person can tell at a glance whose leftovers they see. The execution id makes it unique (S-31) and, being
+random, unguessable.
+"""
+
+from __future__ import annotations
+
+import re
+
+_READABLE_MAX = 48
+
+
+def staging_name(logical_task: str, number: int, retry_count: int, task_id: str, execution: str) -> str:
+    """Name the staging branch of one execution."""
+    return f"{task_prefix(logical_task)}{number}-r{retry_count}-{_slug(task_id)}-{_slug(execution)}"
+
+
+def task_prefix(logical_task: str) -> str:
+    """Give the prefix shared by all staging names of one logical task, and by no other task's.
+
+    The readable part alone is not enough: ``a.b`` and ``a-b`` reduce to the same letters. The digest tells them apart,
+    and it comes first, where it has a fixed length: after the readable part, a task named ``a-<digest of a>-7`` would
+    pass for attempt 7 of ``a``.
+    """
+    import hashlib  # noqa: PLC0415  costs 5 ms, which whoever only steps a machine need not pay
+
+    digest = hashlib.sha256(logical_task.encode()).hexdigest()[:12]
+    return f"perago-{digest}-{_slug(logical_task)}-"
+
+
+def attempt_number(name: str, logical_task: str) -> int | None:
+    """Read the attempt number back from a staging name of this task; ``None`` for any other name."""
+    prefix = task_prefix(logical_task)
+    if not name.startswith(prefix):
+        return None
+    number = name.removeprefix(prefix).partition("-")[0]
+    return int(number) if number.isdecimal() and number.isascii() else None
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:_READABLE_MAX]

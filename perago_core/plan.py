@@ -1,0 +1,48 @@
+"""The plan of a publication: one movement of one target, and what must still be true when the store makes it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+from perago_core.value import Value
+from perago_core.values import Claim, CommitRef, Operation, Target
+
+
+class PlanKind(Enum):
+    """The three ways a target may move."""
+
+    MERGE = "merge"
+    REPLACE = "replace"
+    RETURN = "return"
+
+
+class Condition(Enum):
+    """What the store checks in the same step that moves the branch."""
+
+    NONE = "none"
+    HEAD = "head"
+    HEAD_AND_CLAIM = "head and claim"
+
+
+@frozen(cache_hash=True, repr=False, slots=False)
+class PublishPlan(Value):
+    """One movement of one target. Made only by ``fence``, consumed only by ``Store.publish``.
+
+    ``name`` is the revocable name to act by: once it is deleted, a delayed request that names it fails, whereas one
+    that names a commit id lands. It is ``None`` where the seed acts by commit id, and where the claim already revokes.
+    ``tree`` is what the published commit must contain; ``None`` where that cannot be said in advance.
+    """
+
+    kind: PlanKind
+    target: Target
+    expected: CommitRef
+    commit: CommitRef
+    condition: Condition
+    name: str | None = None
+    tree: str | None = None
+    claim: Claim | None = None
+    token: int | None = None
+    epoch: int = 0
+    operation: Operation = Operation.LOGICAL

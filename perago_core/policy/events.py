@@ -1,0 +1,153 @@
+"""What can happen while a cluster agrees on its fence backing, and the values these facts speak of.
+
+Past tense, frozen, no behaviour. The order is the order in which they happen.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import field, frozen
+
+from perago_core.checks import a, count, line, text
+from perago_core.rows import Event
+from perago_core.value import Value
+from perago_core.values import Backing
+
+
+class Policy(Enum):
+    """What the operator asks for (W-04). There is no fifth value and no default for a misspelt one."""
+
+    AUTO = "auto"
+    ENABLE = "enable"
+    DISABLE = "disable"
+    SOFT = "soft"
+
+
+class OnIndeterminate(Enum):
+    """What ``auto`` does when every probe stayed unanswered (K-06)."""
+
+    FALLBACK = "fallback"
+    FAIL = "fail"
+
+
+class Capability(Enum):
+    """What a store's behaviour proves it can condition a publication on."""
+
+    ATOMIC = "atomic"
+    CONDITIONAL = "conditional"
+
+
+class Evidence(Enum):
+    """Why a decision says what it says. Silence is not a disproof (T-W1)."""
+
+    PROVED = "proved"
+    DISPROVED = "disproved"
+    INDETERMINATE = "indeterminate"
+
+
+@frozen(cache_hash=True, repr=False)
+class Decision(Value):
+    """One cluster-wide decision, as it is stored: which backing, since which epoch, on what evidence, by whom.
+
+    A decision for ``atomic`` or ``conditional`` is always proved and one for ``locked`` never is; ``soft`` is chosen,
+    not detected, and cannot be stored. Anything else is a ``ValueError``.
+    """
+
+    epoch: int = field(validator=count)
+    backing: Backing = field(validator=a(Backing))
+    evidence: Evidence = field(validator=a(Evidence))
+    detector: str = field(validator=text)
+    policy: Policy = field(validator=a(Policy))
+    transcript: str = field(validator=text)
+
+    def __attrs_post_init__(self) -> None:
+        if self.epoch < 1:
+            message = f"Decision.epoch must be 1 or more, not {self.epoch}: 0 means that nothing is stored"
+            raise ValueError(message)
+        proved = self.evidence is Evidence.PROVED
+        if self.backing is Backing.SOFT or proved is (self.backing is Backing.LOCKED):
+            message = f"Decision.backing {self.backing.value} cannot follow from evidence {self.evidence.value}"
+            raise ValueError(message)
+
+
+@frozen(cache_hash=True, repr=False)
+class Because(Event):
+    """Base of the failures that carry the reason the port gave; it may have given none."""
+
+    reason: str = field(validator=line)
+
+
+class Begun(Event):
+    """The node has its settings and wants to know its backing."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class DecisionFound(Event):
+    """The decision with the highest epoch was read."""
+
+    decision: Decision = field(validator=a(Decision))
+
+
+class DecisionAbsent(Event):
+    """The coordination store answered, and holds no decision."""
+
+    __slots__ = ()
+
+
+class DecisionUnreadable(Because):
+    """A decision stands and this program cannot read it: malformed, or written by a newer one."""
+
+    __slots__ = ()
+
+
+class DecisionReadUnknown(Because):
+    """The coordination store did not show whether a decision stands."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class ProbeProved(Event):
+    """The store behaved as a capable one does, also where it had to refuse."""
+
+    capability: Capability = field(validator=a(Capability))
+
+
+class ProbeDisproved(Because):
+    """The store answered, and the answer proves it unable. Asking again changes nothing (T-F1)."""
+
+    __slots__ = ()
+
+
+class ProbeUnknown(Because):
+    """The probe did not come to an answer."""
+
+    __slots__ = ()
+
+
+class BackedOff(Event):
+    """The wait before another try is over."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class DecisionStood(Event):
+    """A decision stands at the epoch this node wanted to write; it may be its own or another node's."""
+
+    decision: Decision = field(validator=a(Decision))
+
+
+class StoringRefused(Because):
+    """The coordination store did not take the decision, and none is in the way."""
+
+    __slots__ = ()
+
+
+class StoringUnknown(Because):
+    """The decision may or may not have been stored."""
+
+    __slots__ = ()

@@ -1,0 +1,192 @@
+"""The policy machine: which fence backing does this cluster use, and do we all agree.
+
+Theory of operation
+-------------------
+1. One decision, stored once an epoch by create-if-absent, is the truth for every node, whatever a node has seen itself
+   (W-08, S-27). A node is resolved only when it has read or created that record. The three exceptions never look at
+   it: ``soft``, ``disable``, and ``enable`` where no coordination store exists (S-28).
+2. Never decide without having read (D-2). A node that goes on after a failed read can store ``locked`` beside a
+   cluster that is ``conditional``: a lock holder then relocates under a writer that ignores the lock.
+3. Three answers of a probe, three evidence classes. *Disproved* is final and not asked again (T-F1). *Unknown* is asked
+   again within the budget, and before each new probe the stored decision is read again (W-10). Silence never becomes
+   *disproved* (T-W1): an outage while detecting would otherwise lock the whole cluster for good.
+4. Probing and storing have budgets of their own; neither spends the other's (W-13, S-29).
+5. A decision changes only by writing the next epoch. Here only ``enable`` does so, and only over a negative that nobody
+   proved (K-06, D-1). An epoch that is taken is lost, never skipped (T-W5).
+
+What does not fit: a node cannot tell whether the epoch moved after it was resolved. Attempts pin the epoch and compare
+it before they publish.
+"""
+
+from __future__ import annotations
+
+from perago_core.engine import Table
+from perago_core.policy import commands as c
+from perago_core.policy import events as e
+from perago_core.policy.events import Evidence, Policy
+from perago_core.policy.known import (
+    PROBES_AUTO,
+    PROBES_ENABLE,
+    REMEMBER,
+    STORES,
+    PolicyKnown,
+    PolicySettings,
+    PolicyState,
+    backoff,
+    proposal,
+)
+from perago_core.policy.phases import Phase
+from perago_core.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
+
+
+def _stored(_settings: PolicySettings, _known: PolicyKnown, event: e.DecisionFound | e.DecisionStood) -> str:
+    return "positive" if event.decision.evidence is Evidence.PROVED else event.decision.evidence.value
+
+
+def _probes(settings: PolicySettings, known: PolicyKnown, _event: Event) -> str:
+    budget = PROBES_ENABLE if settings.policy is Policy.ENABLE else PROBES_AUTO
+    return "left" if len(known.transcript) < budget else "spent"
+
+
+def _standing(settings: PolicySettings, known: PolicyKnown, event: e.DecisionStood) -> str:
+    # The whole record is compared, detector and transcript included: that one exists says nothing (T-W9). Our own
+    # earlier request, whose answer was lost, is recognised by the same comparison.
+    return "own" if event.decision == proposal(settings, known) else "other"
+
+
+FACTS = (
+    Fact("policy", tuple(each.value for each in Policy), lambda settings, _known, _event: settings.policy.value),
+    Fact("required", ("yes", "no"), lambda settings, _known, _event: _yes(settings.policy is Policy.ENABLE)),
+    Fact("coordination", ("yes", "no"), lambda settings, _known, _event: _yes(settings.coordination)),
+    Fact("silent", ("fallback", "fail"), lambda settings, _known, _event: settings.on_indeterminate.value),
+    Fact("stored", ("positive", "disproved", "indeterminate"), _stored),
+    Fact("standing", ("own", "other"), _standing),
+    Fact("probes", ("left", "spent"), _probes),
+    Fact("stores", ("left", "spent"), lambda _settings, known, _event: "left" if known.stores < STORES else "spent"),
+)
+
+
+def _yes(answer: bool) -> str:  # noqa: FBT001 - it turns a truth into a word, nothing else
+    return "yes" if answer else "no"
+
+
+@asks(c.ReadDecision)
+def read(_settings: PolicySettings, _known: PolicyKnown, _event: Event) -> c.ReadDecision:
+    """Read what the cluster decided."""
+    return c.ReadDecision()
+
+
+@asks(c.Probe)
+def probe(_settings: PolicySettings, _known: PolicyKnown, _event: Event) -> c.Probe:
+    """Probe the store."""
+    return c.Probe()
+
+
+@asks(c.StoreDecision)
+def store(settings: PolicySettings, known: PolicyKnown, _event: Event) -> c.StoreDecision:
+    """Store what this node found; the same record at the same epoch each time."""
+    return c.StoreDecision(proposal(settings, known))
+
+
+@asks(c.BackOff)
+def rest(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> c.BackOff:
+    """Wait as long as the number of probes says."""
+    return c.BackOff(backoff(len(known.transcript)))
+
+
+@asks(c.BackOff)
+def rest_store(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> c.BackOff:
+    """Wait as long as the number of attempts to store says."""
+    return c.BackOff(backoff(known.stores))
+
+
+_NEGATIVE = ("disproved", "indeterminate")
+
+ROWS = (
+    # id, waiting for, when, if, then wait for, and ask for
+    Row("S1", Phase.SETTINGS, e.Begun, when(policy="soft"), Phase.RESOLVED),
+    Row("S2", Phase.SETTINGS, e.Begun, when(policy="disable", coordination="yes"), Phase.RESOLVED),
+    Row("S3", Phase.SETTINGS, e.Begun, when(policy="disable", coordination="no"), Phase.UNCOORDINATED),
+    Row("S4", Phase.SETTINGS, e.Begun, when(policy="auto", coordination="no"), Phase.UNCOORDINATED),
+    Row("S5", Phase.SETTINGS, e.Begun, when(policy="enable", coordination="no"), Phase.PROBE, probe),
+    Row("S6", Phase.SETTINGS, e.Begun, when(policy=("auto", "enable"), coordination="yes"), Phase.DECISION, read),
+
+    Row("D1", Phase.DECISION, e.DecisionAbsent, ALWAYS, Phase.PROBE, probe),
+    Row("D2", Phase.DECISION, e.DecisionFound, when(required="no"), Phase.RESOLVED),
+    Row("D3", Phase.DECISION, e.DecisionFound, when(required="yes", stored="positive"), Phase.RESOLVED),
+    Row("D4", Phase.DECISION, e.DecisionFound, when(required="yes", stored="disproved"), Phase.OVERRULED),
+    Row("D5", Phase.DECISION, e.DecisionFound, when(required="yes", stored="indeterminate"), Phase.PROBE, probe),
+    Row("D6", Phase.DECISION, e.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
+    Row("D7", Phase.DECISION, e.DecisionReadUnknown, ALWAYS, Phase.UNREADABLE),
+
+    Row("P1", Phase.PROBE, e.ProbeProved, when(coordination="yes"), Phase.STORED, store),
+    Row("P2", Phase.PROBE, e.ProbeProved, when(coordination="no"), Phase.RESOLVED),
+    Row("P3", Phase.PROBE, e.ProbeDisproved, when(required="no"), Phase.STORED, store),
+    Row("P4", Phase.PROBE, e.ProbeDisproved, when(required="yes"), Phase.INCAPABLE),
+    Row("P5", Phase.PROBE, e.ProbeUnknown, when(probes="left"), Phase.PROBE_PAUSE, rest),
+    Row("P6", Phase.PROBE, e.ProbeUnknown, when(probes="spent", required="yes"), Phase.UNPROVED),
+    Row("P7", Phase.PROBE, e.ProbeUnknown, when(probes="spent", required="no", silent="fail"), Phase.UNPROVED),
+    Row("P8", Phase.PROBE, e.ProbeUnknown, when(probes="spent", required="no", silent="fallback"), Phase.STORED, store),
+
+    Row("W1", Phase.PROBE_PAUSE, e.BackedOff, when(coordination="yes"), Phase.DECISION, read),
+    Row("W2", Phase.PROBE_PAUSE, e.BackedOff, when(coordination="no"), Phase.PROBE, probe),
+
+    Row("T1", Phase.STORED, e.DecisionStood, when(standing="own"), Phase.RESOLVED),
+    Row("T2", Phase.STORED, e.DecisionStood, when(standing="other", required="no"), Phase.RESOLVED),
+    Row("T3", Phase.STORED, e.DecisionStood, when(standing="other", required="yes", stored="positive"), Phase.RESOLVED),
+    Row("T4", Phase.STORED, e.DecisionStood, when(standing="other", required="yes", stored=_NEGATIVE), Phase.OVERRULED),
+    Row("T5", Phase.STORED, e.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
+    Row("T6", Phase.STORED, e.StoringRefused, when(stores="left"), Phase.STORE_PAUSE, rest_store),
+    Row("T7", Phase.STORED, e.StoringRefused, when(stores="spent"), Phase.UNAGREED),
+    Row("T8", Phase.STORED, e.StoringUnknown, when(stores="left"), Phase.STORE_PAUSE, rest_store),
+    Row("T9", Phase.STORED, e.StoringUnknown, when(stores="spent"), Phase.UNAGREED),
+
+    Row("X1", Phase.STORE_PAUSE, e.BackedOff, ALWAYS, Phase.STORED, store),
+)  # fmt: skip
+
+FAILURES = frozenset(
+    {
+        Phase.UNCOORDINATED,
+        Phase.UNREADABLE,
+        Phase.INCAPABLE,
+        Phase.OVERRULED,
+        Phase.UNPROVED,
+        Phase.UNAGREED,
+    },
+)
+
+
+def _opening(_settings: PolicySettings) -> tuple[PolicyKnown, Ask | None]:
+    return PolicyKnown(), None
+
+
+POLICY: Table[PolicySettings, PolicyKnown] = Table(
+    Definition(
+        name="policy",
+        phases=Phase,
+        initial=Phase.SETTINGS,
+        terminal=FAILURES | {Phase.RESOLVED},
+        facts=FACTS,
+        rows=ROWS,
+        waits={
+            Phase.DECISION: (c.ReadDecision,),
+            Phase.PROBE: (c.Probe,),
+            Phase.PROBE_PAUSE: (c.BackOff,),
+            Phase.STORED: (c.StoreDecision,),
+            Phase.STORE_PAUSE: (c.BackOff,),
+        },
+        remember=REMEMBER,
+        opening=_opening,
+        interrupts=(e.Begun,),
+    ),
+)
+
+
+def start(settings: PolicySettings) -> Step[PolicySettings, PolicyKnown]:
+    """Begin, and take the first row at once: ``soft`` and ``disable`` are then resolved, with nothing to carry out."""
+    return POLICY.step(POLICY.start(settings).state, e.Begun())
+
+
+def step(state: PolicyState, event: Event) -> Step[PolicySettings, PolicyKnown]:
+    """Advance by one event, or raise ``ProtocolError`` and leave everything as it was."""
+    return POLICY.step(state, event)

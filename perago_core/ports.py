@@ -1,0 +1,275 @@
+"""The four ports and the sink: who does what the core asks for, and the three answers each call may give.
+
+Each call is one crash boundary: the process may die before it, after it, or while nobody knows. So each call does one
+thing. An adapter translates an answer of its system into ``Done``, ``NotDone`` or ``Unknown`` and decides nothing.
+
+The protocols are written synchronously. ``adrive`` takes ports with the same methods as coroutines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from attrs import field, frozen
+
+from perago_core.answers import Answer
+from perago_core.checks import a, count, line, text
+from perago_core.value import Value
+from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, StagedRef, Target, TaskSnapshot
+
+if TYPE_CHECKING:
+    from perago_core.attempt.events import BodyEvent
+    from perago_core.plan import PublishPlan
+    from perago_core.policy.events import Capability
+    from perago_core.results import Result
+
+
+@frozen(repr=False)
+class Assignment(Value):
+    """A task the orchestrator handed out: the snapshot at poll time, its place in its logical task, its input."""
+
+    snapshot: TaskSnapshot = field(validator=a(TaskSnapshot))
+    task_name: str = field(validator=text)
+    logical_task: str = field(validator=text)
+    number: int = field(validator=count)
+    input: str = field(default="{}", validator=line)
+
+
+class Orchestrator(Protocol):
+    """Hands out attempts and alone decides which result counts."""
+
+    def poll(self, worker_id: str, task_names: tuple[str, ...], limit: int) -> Answer[tuple[Assignment, ...]]:
+        """Take up to ``limit`` tasks. An unknown answer may have assigned tasks nobody will run."""
+        ...
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task and its workflow now; ``None`` says that it is gone."""
+        ...
+
+    def extend(self, attempt: Attempt) -> Answer[None]:
+        """Send one heartbeat. It never tells of loss; only a reload does."""
+        ...
+
+    def report(self, attempt: Attempt, result: Result) -> Answer[None]:
+        """Send the result. ``Done`` says that it was received, not that it was accepted."""
+        ...
+
+
+@frozen(repr=False)
+class Stored(Value):
+    """What a sink put somewhere: enough to link it later, from another process."""
+
+    path: str = field(validator=text)
+    address: str = field(validator=text)
+    checksum: str = field(validator=line)
+    size: int = field(validator=count)
+
+
+class Sink(Protocol):
+    """Where an execution writes: one staging name, picklable, usable anywhere, also on a Spark executor.
+
+    ``put`` may run many times for one path, in many places. Only what ``link`` names on the driver side becomes part of
+    the staged commit, so the uploads of losers never do.
+    """
+
+    def put(self, path: str, data: BinaryIO) -> Answer[Stored]:
+        """Store bytes for a path without making them part of the staging branch."""
+        ...
+
+    def link(self, stored: tuple[Stored, ...], deleted: tuple[str, ...] = ()) -> Answer[None]:
+        """Make stored bytes visible on the staging branch, and remove paths from it."""
+        ...
+
+    def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
+        """List what the staging branch shows under a prefix."""
+        ...
+
+    def seal(self, path: str, manifest: bytes) -> Answer[None]:
+        """Write a manifest under a name that readers of the data ignore."""
+        ...
+
+
+class Source(Protocol):
+    """Where an execution reads: one immutable commit, picklable, usable anywhere."""
+
+    def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
+        """List the objects of the commit under a prefix."""
+        ...
+
+    def get(self, path: str) -> Answer[BinaryIO]:
+        """Open one object of the commit."""
+        ...
+
+
+class Store(Protocol):
+    """Holds the data as branches of commits. ``publish`` is the only call that moves a branch."""
+
+    def head(self, target: Target) -> Answer[Head | None]:
+        """Read the tip of the target in one coherent read; ``None`` says that the branch is missing."""
+        ...
+
+    def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
+        """Read one commit by its id."""
+        ...
+
+    def read(self, repository: str, ref: CommitRef) -> Source:
+        """Give the reader of an immutable commit; makes no call itself."""
+        ...
+
+    def sink(self, target: Target, name: str) -> Sink:
+        """Give the writer of a staging name; makes no call itself, so any process can derive it (P-25)."""
+        ...
+
+    def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
+        """Create the staging name at a commit; not done if the name exists, whoever made it (P-42)."""
+        ...
+
+    def commit(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
+        ...
+
+    def claim(self, claim: Claim) -> Answer[Claim]:
+        """Create the attempt's claim if absent and, on an atomic store, raise the task's claim strictly upward.
+
+        ``Done`` carries the claim that stands, which may be somebody else's.
+        """
+        ...
+
+    def read_claim(self, claim: Claim) -> Answer[Claim | None]:
+        """Read the claim that stands for this claim's attempt."""
+        ...
+
+    def claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """List the claim records of one logical task."""
+        ...
+
+    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
+        """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
+        ...
+
+    def barrier(self, target: Target) -> Answer[None]:
+        """Make sure that requests the store had begun before now have ended; not done on a dirty target."""
+        ...
+
+    def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
+        """Move the target as the plan says and give the published commit. Never sent again by anybody."""
+        ...
+
+    def drop(self, target: Target, name: str) -> Answer[None]:
+        """Delete a staging name; done also when it is not there."""
+        ...
+
+    def probe(self) -> Answer[Capability]:
+        """Find out by behaviour what the store can condition a publication on; not done: proved unable."""
+        ...
+
+
+class Workspace(Protocol):
+    """Runs the body: pre-check, body, post-check, diff. A body may ask for staging while it runs."""
+
+    def prepare(self, attempt: Attempt) -> Answer[None]:
+        """Make the input available to the body."""
+        ...
+
+    def run(self, attempt: Attempt) -> Answer[BodyEvent]:
+        """Run checks and body until it ends or asks for staging; ``Unknown`` says that the body was lost."""
+        ...
+
+    def resume(self, attempt: Attempt, sink: Sink) -> Answer[BodyEvent]:
+        """Go on with a body that asked for staging."""
+        ...
+
+    def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:
+        """Write what changed through the sink."""
+        ...
+
+    def remove(self, attempt: Attempt) -> Answer[None]:
+        """Remove the local workspace; done also when it is not there."""
+        ...
+
+
+@frozen(repr=False)
+class Entry(Value):
+    """One key of the coordination store with its value."""
+
+    key: str = field(validator=text)
+    value: str = field(validator=line)
+
+
+class Coordination(Protocol):
+    """A small, strongly consistent key-value store. Lock, consensus, intents and audit are built on it in the core."""
+
+    def get(self, key: str) -> Answer[Entry | None]:
+        """Read one key."""
+        ...
+
+    def create_if_absent(self, key: str, value: str, lease: str | None = None) -> Answer[Entry]:
+        """Create the key unless it exists, bound to a lease if one is given; give the entry that stands."""
+        ...
+
+    def swap(self, key: str, expected: str | None, value: str | None) -> Answer[bool]:
+        """Change the value if it is ``expected`` (``None``: absent); ``None`` as the value deletes the key."""
+        ...
+
+    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
+        """List the entries under a prefix in key order."""
+        ...
+
+    def grant(self, ttl: float) -> Answer[str]:
+        """Get a lease; keys bound to it vanish when it ends."""
+        ...
+
+    def keep_alive(self, lease: str) -> Answer[bool]:
+        """Renew a lease; ``False`` says that it is gone."""
+        ...
+
+    def revoke(self, lease: str) -> Answer[None]:
+        """End a lease and its keys; done also when it is gone."""
+        ...
+
+
+class Clock(Protocol):
+    """Monotonic seconds and a way to wait. Handed in by the runtime, because the core has no clock."""
+
+    def now(self) -> float:
+        """Give monotonic seconds."""
+        ...
+
+    def wall(self) -> int:
+        """Give milliseconds since the epoch, for records only."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+#: Each port with the calls that cross a process boundary, and what each call is charged to in the cost table (H-05).
+PORT_CALLS: Mapping[str, Mapping[str, str]] = {
+    "orchestrator": {"poll": "task", "reload": "task", "extend": "task", "report": "task"},
+    "store": {
+        "head": "head",
+        "look": "head",
+        "open_staging": "stage",
+        "commit": "stage",
+        "drop": "stage",
+        "claim": "claim",
+        "read_claim": "claim",
+        "claims": "claim",
+        "revoke_older": "revoke",
+        "barrier": "revoke",
+        "publish": "target",
+        "probe": "consensus",
+    },
+    "workspace": {"prepare": "local", "run": "local", "resume": "local", "upload": "stage", "remove": "local"},
+    "coordination": {
+        "get": "ledger",
+        "create_if_absent": "ledger",
+        "swap": "ledger",
+        "list": "ledger",
+        "grant": "lock",
+        "keep_alive": "lock",
+        "revoke": "lock",
+    },
+}

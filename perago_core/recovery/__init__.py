@@ -1,0 +1,36 @@
+"""The recovery machine: what became of an intent nobody finished, and what may be done about it.
+
+``sweep`` runs it over the open intents of one target. To drive it yourself: ``start`` with a ``Recovery``, ``perform``
+each command on the ports, ``step`` with the event it gives, until ``outcome`` says how it ended. The rows are in
+``table``, the classifier in ``classify``.
+"""
+
+from __future__ import annotations
+
+from perago_core.recovery.calls import perform
+from perago_core.recovery.classify import WALK_LIMIT, Class
+from perago_core.recovery.known import Mode, Recovery, RecoveryKnown, RecoveryState
+from perago_core.recovery.outcomes import Ending, RecoveryOutcome, outcome
+from perago_core.recovery.phases import Phase
+from perago_core.recovery.sweeping import Swept, recover, sweep
+from perago_core.recovery.table import RECOVERY, start, step
+
+__all__ = [
+    "RECOVERY",
+    "WALK_LIMIT",
+    "Class",
+    "Ending",
+    "Mode",
+    "Phase",
+    "Recovery",
+    "RecoveryKnown",
+    "RecoveryOutcome",
+    "RecoveryState",
+    "Swept",
+    "outcome",
+    "perform",
+    "recover",
+    "start",
+    "step",
+    "sweep",
+]

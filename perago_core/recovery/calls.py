@@ -1,0 +1,231 @@
+"""How each command of recovery becomes calls of the coordination store, the orchestrator and the store.
+
+The orchestrator is only ever asked. The one call that moves a branch is in ``_take_back``, with a plan of the fence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from perago_core import fence, owner
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.calls import Call, Conversation, ask
+from perago_core.errors import ProtocolError
+from perago_core.ledger import calls as ledger
+from perago_core.ledger import keys
+from perago_core.ledger.calls import CHARGE, Talk
+from perago_core.ledger.codec import Unreadable
+from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent
+from perago_core.names import task_prefix
+from perago_core.recovery import commands as c
+from perago_core.recovery import events as e
+from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look
+from perago_core.recovery.known import Recovery
+from perago_core.rows import Command, Event
+from perago_core.values import Backing, Claim, Commit, CommitRef, Head
+
+Failure = Callable[[str], Event]
+
+
+def perform(command: Command, subject: Recovery) -> Conversation:
+    """Carry out one command and give the event that answers it; a foreign command raises ``ProtocolError``."""
+    carry_out = PERFORM.get(type(command))
+    if carry_out is None:
+        message = f"recovery: {type(command).__name__} is not a command of this machine"
+        raise ProtocolError(message)
+    return carry_out(command, subject)
+
+
+def _read_intent(command: c.ReadRecord, _subject: Recovery) -> Conversation:
+    reading = ledger.read_record(Intent, keys.intent_key(command.operation_id))
+    return _read(reading, e.RecordFound, e.RecordGone, e.RecordUnreadable, e.RecordUnknown)
+
+
+def _read_settlement(command: c.ReadSettlement, _subject: Recovery) -> Conversation:
+    reading = ledger.read_record(Settlement, keys.settled_key(command.operation_id))
+    return _read(reading, e.SettlementFound, e.SettlementAbsent, e.SettlementUnreadable, e.SettlementReadUnknown)
+
+
+def _ask_authority(command: c.AskAuthority, _subject: Recovery) -> Conversation:
+    call = Call("orchestrator", "reload", (command.workflow_id, command.task_id), CHARGE)
+    return ask(call, e.TaskSeen, e.TaskUnknown)
+
+
+def _read_plan(command: c.ReadPlan, _subject: Recovery) -> Conversation:
+    reading = ledger.read_record(Prepared, keys.prepared_key(command.operation_id))
+    return _read(reading, e.PlanRead, lambda: e.PlanRead(None), e.PlanUnreadable, e.PlanReadUnknown)
+
+
+def _write_plan(command: c.WritePlan, _subject: Recovery) -> Conversation:
+    return _write(ledger.write_prepared(command.prepared), e.PlanStands, e.PlanRefused, e.PlanUnknown)
+
+
+def _settle(command: c.Settle, _subject: Recovery) -> Conversation:
+    writing = ledger.write_settlement(command.settlement)
+    return _write(writing, e.SettlementStands, e.SettlementRefused, e.SettlementUnknown)
+
+
+def _record_audit(command: c.RecordAudit, subject: Recovery) -> Conversation:
+    writing = ledger.write_audit(command.intent, command.settlement, subject.actor, subject.at)
+    return _write(writing, e.AuditStands, e.AuditRefused, e.AuditUnknown)
+
+
+def _close(command: c.Close, _subject: Recovery) -> Conversation:
+    closing = ledger.close(command.settlement, command.intent, planned=True)
+    return _write(closing, lambda _nothing: e.Closed(), e.ClosingRefused, e.ClosingUnknown)
+
+
+def _read(
+    reading: Talk[Any],
+    found: Callable[[Any], Event],
+    absent: Callable[[], Event],
+    unreadable: Failure,
+    unknown: Failure,
+) -> Conversation:
+    """Only "not found" is benign; a read that failed in any other way shows nothing (T-O10)."""
+    answer = yield from reading
+    if not isinstance(answer, Done):
+        return unknown(answer.reason)
+    if answer.value is None:
+        return absent()
+    return unreadable(str(answer.value)) if isinstance(answer.value, Unreadable) else found(answer.value)
+
+
+def _write(writing: Talk[Any], done: Callable[[Any], Event], not_done: Failure, unknown: Failure) -> Conversation:
+    answer = yield from writing
+    if isinstance(answer, Done):
+        return done(answer.value)
+    return not_done(answer.reason) if isinstance(answer, NotDone) else unknown(answer.reason)
+
+
+def _read_owners(command: c.ReadOwners, _subject: Recovery) -> Conversation:
+    """Find every claim to a commit like ours, and ask whether the attempts behind them are dead.
+
+    Our own claim must be among them: claims are removed once their task is settled, and a list from which ours is gone
+    may lack that of the attempt that was accepted.
+    """
+    intent = command.intent
+    rivals: set[tuple[str, str]] = set()
+    recorded = True
+    for target in [each.target for each in intent.targets if each.publishes]:
+        answer = yield Call("store", "claims", (target, intent.logical_task), CHARGE)
+        if not isinstance(answer, Done):
+            return e.OwnersUnknown(answer.reason)
+        claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
+        recorded = recorded and intent.execution in {claim.execution for claim in claims}
+        rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
+    dead = recorded
+    for workflow_id, task_id in sorted(rivals):
+        answer = yield Call("orchestrator", "reload", (workflow_id, task_id), CHARGE)
+        if not isinstance(answer, Done):
+            return e.OwnersUnknown(answer.reason)
+        dead = dead and owner.standing(answer.value) is owner.Standing.DEAD
+    return e.OwnersRead(dead)
+
+
+def _observe(command: c.Observe, _subject: Recovery) -> Conversation:
+    trails: list[Trail] = []
+    for each in command.targets:
+        answer = yield from _walk(each)
+        if not isinstance(answer, Done):
+            return e.TargetsUnknown(f"{each.target}: {answer.reason}")
+        trails.append(answer.value)
+    return e.TargetsSeen(tuple(trails))
+
+
+def _walk(intent: TargetIntent) -> Talk[Trail]:
+    """Read the head and go down from it; a commit that is gone or refused, and the limit, end the walk early."""
+    target = intent.target
+    answer = yield Call("store", "head", (target,), CHARGE)
+    if not isinstance(answer, Done):
+        return answer
+    head: Head | None = answer.value
+    if head is None:
+        return Done(Trail(None))
+    commits: list[Commit] = [head.commit]
+    while (ref := next_look(intent, commits[-1])) is not None:
+        if len(commits) == WALK_LIMIT:
+            return Done(Trail(head, tuple(commits), whole=False))
+        answer = yield Call("store", "look", (target.repository, ref), CHARGE)
+        if isinstance(answer, Unknown):
+            return answer
+        if isinstance(answer, NotDone) or answer.value is None:
+            return Done(Trail(head, tuple(commits), whole=False))
+        commits.append(answer.value)
+    return Done(Trail(head, tuple(commits)))
+
+
+def anchor_name(intent: Intent, subject: Recovery) -> str | None:
+    """Name the revocable anchor a relocation acts by; ``None`` where the store acts by commit id.
+
+    It carries the number of the dead attempt, so the next attempt revokes it together with that attempt's own names: a
+    relocation that was delayed on its way cannot land on the successor's publication.
+    """
+    if intent.backing not in {Backing.CONDITIONAL, Backing.LOCKED}:
+        return None
+    unique = "\n".join((subject.operation_id, subject.actor, str(subject.at), subject.grounds))
+    digest = hashlib.sha256(unique.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{task_prefix(intent.logical_task)}{intent.number}-recovery-{digest}"
+
+
+def _relocate(command: c.Relocate, subject: Recovery) -> Conversation:
+    name = anchor_name(command.intent, subject)
+    for move in command.prepared.movements:
+        if move.moves and move.after is not None:
+            failed = yield from _anchored(move, move.after, name)
+            if failed is not None:
+                return failed
+    return e.Relocated()
+
+
+def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[Call, Answer[Any], Event | None]:
+    """Move one target under an anchor. Dropping it afterwards is clean-up, or revocation if the outcome is unknown."""
+    if name is None:
+        return (yield from _take_back(move, parent, None))
+    opened = yield Call("store", "open_staging", (move.target, name, parent), CHARGE)
+    if isinstance(opened, NotDone):
+        return e.RelocationRefused(f"{move.target}: no anchor: {opened.reason}")
+    failed: Event | None = e.RelocationRefused(f"{move.target}: the anchor may not exist")
+    if isinstance(opened, Done):
+        failed = yield from _take_back(move, parent, name)
+    yield Call("store", "drop", (move.target, name), CHARGE)
+    return failed
+
+
+def _take_back(move: Movement, parent: CommitRef, name: str | None) -> Generator[Call, Answer[Any], Event | None]:
+    """Look once more, then move; nothing comes between the look and the move (S-09). ``None`` says that it is back."""
+    seen = yield Call("store", "head", (move.target,), CHARGE)
+    if not isinstance(seen, Done):
+        return e.RelocationRefused(f"{move.target}: its head could not be read: {seen.reason}")
+    head: Head | None = seen.value
+    if head is not None and head.commit.ref == parent:
+        return None
+    if head is None or head.dirty or (head.commit.ref, head.commit.parents) != (move.before, (parent,)):
+        found = "missing" if head is None else f"at {head.commit.ref}{', dirty' if head.dirty else ''}"
+        return e.RelocationRefused(f"{move.target} was planned to go back from {move.before}, and is {found}")
+    answer = yield Call("store", "publish", (fence.compensate(move.target, parent, head, name),))
+    if isinstance(answer, Unknown):
+        return e.RelocationUnknown(f"{move.target}: {answer.reason}")
+    if isinstance(answer, Done):
+        return None
+    # Another recovery may have moved it between our look and our move. What counts is where it is (D-9, T-O6).
+    now = yield Call("store", "head", (move.target,), CHARGE)
+    back = isinstance(now, Done) and now.value is not None and now.value.commit.ref == parent
+    return None if back else e.RelocationRefused(f"{move.target}: {answer.reason}")
+
+
+PERFORM: Mapping[type[Command], Callable[[Any, Recovery], Conversation]] = {
+    c.ReadRecord: _read_intent,
+    c.ReadSettlement: _read_settlement,
+    c.AskAuthority: _ask_authority,
+    c.ReadPlan: _read_plan,
+    c.ReadOwners: _read_owners,
+    c.Observe: _observe,
+    c.WritePlan: _write_plan,
+    c.Relocate: _relocate,
+    c.Settle: _settle,
+    c.RecordAudit: _record_audit,
+    c.Close: _close,
+}

@@ -1,0 +1,219 @@
+"""What can happen to a recovery, in the order it happens. Past tense, frozen, no behaviour."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from perago_core.checks import a, flag, line, many, maybe
+from perago_core.ledger.records import Audit, Intent, Prepared, Settlement
+from perago_core.recovery.classify import Trail
+from perago_core.rows import Event
+from perago_core.values import TaskSnapshot
+
+
+@frozen(cache_hash=True, repr=False)
+class Because(Event):
+    """Base of what went wrong, with the reason the port or the record gave."""
+
+    reason: str = field(validator=line)
+
+
+@frozen(cache_hash=True, repr=False)
+class RecordFound(Event):
+    """The intent still stands and says this, now, whatever the listing showed (T-O11)."""
+
+    intent: Intent = field(validator=a(Intent))
+
+
+class RecordGone(Event):
+    """The intent is not there any more (CW-27)."""
+
+    __slots__ = ()
+
+
+class RecordUnreadable(Because):
+    """The intent stands and cannot be read: malformed, or a newer program's."""
+
+    __slots__ = ()
+
+
+class RecordUnknown(Because):
+    """Nobody knows whether the intent stands."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class SettlementFound(Event):
+    """Somebody settled it before us."""
+
+    settlement: Settlement = field(validator=a(Settlement))
+
+
+class SettlementAbsent(Event):
+    """It is not settled."""
+
+    __slots__ = ()
+
+
+class SettlementUnreadable(Because):
+    """A settlement stands and cannot be read."""
+
+    __slots__ = ()
+
+
+class SettlementReadUnknown(Because):
+    """Nobody knows whether it is settled."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class TaskSeen(Event):
+    """The authority showed the intent's task as it is now; ``None``: it is gone."""
+
+    snapshot: TaskSnapshot | None = field(validator=maybe(a(TaskSnapshot)))
+
+
+class TaskUnknown(Because):
+    """The authority did not answer."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class OwnersRead(Event):
+    """The claim records say whether only dead attempts can have made the commits this intent describes."""
+
+    dead: bool = field(validator=flag)
+
+
+class OwnersUnknown(Because):
+    """The claim records, or the tasks behind them, could not be read."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class TargetsSeen(Event):
+    """The head of every target, and the way from it down to the input, as the store shows them now."""
+
+    trails: tuple[Trail, ...] = field(validator=many(a(Trail)))
+
+
+class TargetsUnknown(Because):
+    """A target could not be observed."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class PlanRead(Event):
+    """What an exclusive recovery before us, or beside us, had written that it was about to move; ``None``: nothing."""
+
+    prepared: Prepared | None = field(validator=maybe(a(Prepared)))
+
+
+class PlanUnreadable(Because):
+    """A plan stands and cannot be read."""
+
+    __slots__ = ()
+
+
+class PlanReadUnknown(Because):
+    """Nobody knows whether a plan stands."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class PlanStands(Event):
+    """What is about to be moved is written down."""
+
+    prepared: Prepared = field(validator=a(Prepared))
+
+
+class PlanRefused(Because):
+    """The plan could not be written down, so nothing moves."""
+
+    __slots__ = ()
+
+
+class PlanUnknown(Because):
+    """The plan may or may not be written down, so nothing moves."""
+
+    __slots__ = ()
+
+
+class Relocated(Event):
+    """Every target of the plan is back at its input."""
+
+    __slots__ = ()
+
+
+class RelocationRefused(Because):
+    """A target was not moved: its head is not the planned one any more, or the store said no."""
+
+    __slots__ = ()
+
+
+class RelocationUnknown(Because):
+    """A target may or may not have moved."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class SettlementStands(Event):
+    """The intent is settled; the first settlement stands, ours or another sweep's."""
+
+    settlement: Settlement = field(validator=a(Settlement))
+
+
+class SettlementRefused(Because):
+    """The ledger did not take the settlement, or what stands there cannot be read."""
+
+    __slots__ = ()
+
+
+class SettlementUnknown(Because):
+    """The settlement may or may not stand."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class AuditStands(Event):
+    """The one audit record stands, ours or another sweep's."""
+
+    audit: Audit = field(validator=a(Audit))
+
+
+class AuditRefused(Because):
+    """The ledger did not take the audit record, or another one contradicts the settlement."""
+
+    __slots__ = ()
+
+
+class AuditUnknown(Because):
+    """The audit record may or may not stand."""
+
+    __slots__ = ()
+
+
+class Closed(Event):
+    """The intent is off the ledger's open list."""
+
+    __slots__ = ()
+
+
+class ClosingRefused(Because):
+    """Something of the settled intent is still listed."""
+
+    __slots__ = ()
+
+
+class ClosingUnknown(Because):
+    """Something of the settled intent may still be listed."""
+
+    __slots__ = ()

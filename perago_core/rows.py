@@ -1,0 +1,168 @@
+"""The vocabulary every machine is written in: events, commands, facts, guards, rows, states.
+
+Nothing here runs anything. ``validation`` says which definitions are sound, ``engine`` compiles and steps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from itertools import product
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+
+from attrs import Factory, field, frozen
+
+from perago_core.value import Value
+
+S = TypeVar("S")
+K = TypeVar("K")
+
+Guard: TypeAlias = Mapping[str, tuple[str, ...]]
+
+
+@frozen(repr=False)
+class Answers(Value):
+    """The events that may answer a command, by what they say about the effect.
+
+    A command without ``not_done`` is a read or a wait: when it fails nothing happened, and its failure is ``unknown``.
+    ``repeatable`` says that asking again after a restart does no harm; what is not repeatable is answered *unknown*.
+    """
+
+    done: tuple[type, ...]
+    unknown: tuple[type, ...]
+    not_done: tuple[type, ...] = ()
+    repeatable: bool = False
+
+    def all(self) -> tuple[type, ...]:
+        """Give every event that may come back."""
+        return self.done + self.not_done + self.unknown
+
+
+@frozen(cache_hash=True, repr=False)
+class Command(Value):
+    """Base of everything a machine may ask for. ``answers`` says what may come back."""
+
+    answers: ClassVar[Answers]
+
+
+@frozen(cache_hash=True, repr=False)
+class Event(Value):
+    """Base of everything that can happen to a machine: a fact, in the past tense.
+
+    A subclass without fields of its own is a plain class; ``attrs`` has nothing to add to it.
+    """
+
+
+class Waiting(Enum):
+    """Base of the phases of a machine. A phase is one object, so its identity is its hash; ``Enum`` hashes its name."""
+
+    __hash__ = object.__hash__
+
+
+@frozen(repr=False)
+class Fact(Value):
+    """A named question with a finite list of answers, read from what is pinned, known and just happened."""
+
+    name: str
+    values: tuple[str, ...]
+    read: Callable[[Any, Any, Any], str]
+
+
+@frozen(repr=False)
+class Ask(Value):
+    """A command a row asks for: its class, and how its arguments follow from what is known."""
+
+    command: type[Command]
+    build: Callable[[Any, Any, Any], Command]
+    name: str
+
+
+def asks(command: type[Command]) -> Callable[[Callable[[Any, Any, Any], Command]], Ask]:
+    """Turn ``build(subject, known, event)`` into something a row can ask for."""
+
+    def wrap(build: Callable[[Any, Any, Any], Command]) -> Ask:
+        return Ask(command, build, build.__name__)
+
+    return wrap
+
+
+def when(**pattern: str | tuple[str, ...]) -> Guard:
+    """Write a guard: each fact must have the value, or one of the values, given."""
+    return MappingProxyType({name: (want,) if isinstance(want, str) else want for name, want in pattern.items()})
+
+
+ALWAYS: Guard = when()
+
+
+@frozen(repr=False)
+class Row(Value):
+    """One line of a table: ``id | waiting for | when | if | then wait for | and ask for``."""
+
+    id: str
+    phase: Enum
+    event: type[Event]
+    when: Guard
+    next: Enum
+    ask: Ask | None = None
+    note: str = ""
+
+
+@frozen(cache_hash=True, repr=False, slots=False)  # without slots a frozen value is made a quarter faster
+class State(Value, Generic[S, K]):
+    """Where a machine stands: the phase, what was pinned at the start, what it has learnt, what it waits for."""
+
+    phase: Enum
+    subject: S
+    known: K
+    pending: tuple[Command, ...] = ()
+
+
+class Step(NamedTuple, Generic[S, K]):
+    """What one event led to: the next state and the commands to carry out, in order."""
+
+    state: State[S, K]
+    commands: tuple[Command, ...]
+
+
+class Fired(NamedTuple, Generic[S, K]):
+    """A step together with the row that took it; traces and coverage want to know."""
+
+    row: Row
+    state: State[S, K]
+    commands: tuple[Command, ...]
+
+
+@frozen(repr=False)
+class Definition(Value, Generic[S, K]):
+    """A machine as data. ``waits`` says which command a phase waits for; ``remember`` says what an event teaches."""
+
+    name: str
+    phases: type[Enum]
+    initial: Enum
+    terminal: frozenset[Enum]
+    facts: tuple[Fact, ...]
+    rows: tuple[Row, ...]
+    waits: Mapping[Enum, tuple[type[Command], ...]]
+    remember: Mapping[type[Event], Callable[[State[S, K], Any], K]]
+    opening: Callable[[S], tuple[K, Ask | None]]
+    interrupts: tuple[type[Event], ...] = ()
+    facts_by_name: Mapping[str, Fact] = field(
+        init=False,
+        default=Factory(lambda self: {fact.name: fact for fact in self.facts}, takes_self=True),
+    )
+
+
+def mentioned(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Name the facts these rows look at, in the order in which they are first written."""
+    return tuple(dict.fromkeys(name for row in rows for name in row.when))
+
+
+def valuations(definition: Definition[Any, Any], rows: list[Row]) -> Iterable[tuple[tuple[str, ...], Row]]:
+    """Give each combination of the mentioned facts' values with every row that matches it."""
+    names = mentioned(rows)
+    for combination in product(*(definition.facts_by_name[name].values for name in names)):
+        values = dict(zip(names, combination, strict=True))
+        for row in rows:
+            if all(values[name] in wanted for name, wanted in row.when.items()):
+                yield combination, row

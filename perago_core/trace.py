@@ -1,0 +1,60 @@
+"""The trace: one record per step, as JSON lines. A public contract, so that production traces can be replayed.
+
+A trace begins with the subject and holds every event. Because ``step`` is deterministic, that is enough to replay it;
+phases, row and commands are there for people, and for a checker to find the first divergence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from attrs import field, frozen
+
+from perago_core import codec
+from perago_core.checks import a, count, many, text
+from perago_core.rows import Command, Event, Fired, State
+from perago_core.value import Value
+
+
+@frozen(cache_hash=True, repr=False)
+class TraceRecord(Value):
+    """One step: where it began, what happened, which row fired, where it led and what was asked for."""
+
+    machine: str = field(validator=text)
+    sequence: int = field(validator=count)
+    phase: str = field(validator=text)
+    event: Event = field(validator=a(Event))
+    row: str = field(validator=text)
+    next: str = field(validator=text)
+    commands: tuple[Command, ...] = field(default=(), validator=many(a(Command)))
+
+
+class Tracer:
+    """An observer that writes one line per step to ``write``. Make one per execution."""
+
+    def __init__(self, machine: str, write: Callable[[str], object]) -> None:
+        self._machine = machine
+        self._write = write
+        self._sequence = 0
+
+    def __call__(self, before: State[Any, Any], event: Event, fired: Fired[Any, Any]) -> None:
+        """Write the step down; the first line of a trace is the state it began with."""
+        if self._sequence == 0:
+            self._write(codec.dumps(before))
+        record = TraceRecord(
+            machine=self._machine,
+            sequence=self._sequence,
+            phase=_name(before.phase),
+            event=event,
+            row=fired.row.id,
+            next=_name(fired.state.phase),
+            commands=fired.commands,
+        )
+        self._sequence += 1
+        self._write(codec.dumps(record))
+
+
+def _name(phase: Enum) -> str:
+    return phase.name

@@ -1,0 +1,73 @@
+"""Write everything in ``specs/`` that is generated, or check that it is up to date.
+
+    python specs/generate.py           write
+    python specs/generate.py --check   write nothing; exit 1 and name the files that differ
+
+Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
+expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
+from tests.specs.costs import costs  # noqa: E402  as above
+from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
+
+
+def files() -> Mapping[str, str]:
+    """Give every generated file with what belongs in it."""
+    generated = {
+        "table.json": _json({name: {"digest": digest(table), **describe(table)} for name, table in MACHINES.items()}),
+        "cost.md": costs(),
+    }
+    for name, table in MACHINES.items():
+        generated[f"diagrams/{name}.mmd"] = mermaid(table)
+        generated[f"vectors/{name}.json"] = _line_by_line(vectors(name))
+    return generated
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, sort_keys=False, ensure_ascii=False) + "\n"
+
+
+def _line_by_line(value: Mapping[str, object]) -> str:
+    """Write an object with one line for each element of its lists: small, and a changed vector is one changed line."""
+    entries = [f"{json.dumps(name)}: {_elements(entry)}" for name, entry in value.items()]
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _elements(entry: object) -> str:
+    if not isinstance(entry, list):
+        return json.dumps(entry, ensure_ascii=False)
+    lines = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in cast("list[object]", entry)]
+    return "[\n" + ",\n".join(lines) + "\n]"
+
+
+def main() -> int:
+    """Write or check, and say what was done."""
+    check = "--check" in sys.argv[1:]
+    stale: list[str] = []
+    for name, text in files().items():
+        path = HERE / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for name in stale:
+        print(f"specs/{name} {'is out of date: run `make specs`' if check else 'written'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""Run a machine of the core against ports in memory, one port call at a time.
+
+A ``Run`` is one process: a machine's state and the conversation it is in the middle of. ``turn`` makes one port call,
+so that a test can interleave processes, let time pass, or drop one (a crash) between any two calls. ``Ports`` is what
+that process sees of the world; its mishaps say which calls go wrong, and how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from attrs import define, field, frozen
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.calls import Call, Conversation
+from perago_core.engine import Table
+from perago_core.ports import Entry
+from perago_core.rows import Command, Event, State
+
+S = TypeVar("S")
+K = TypeVar("K")
+
+
+@define
+class MemoryClock:
+    """The true time. ``sleep`` moves it, and remembers for how long."""
+
+    time: float = 0.0
+    slept: list[float] = field(factory=list[float])
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+
+@define
+class RatedClock:
+    """One process's clock: runs at ``rate`` times the true time and started somewhere else (N-10)."""
+
+    true: MemoryClock
+    rate: float = 1.0
+    offset: float = 0.0
+
+    def now(self) -> float:
+        return self.offset + self.true.now() * self.rate
+
+    def sleep(self, seconds: float) -> None:
+        self.true.sleep(seconds / self.rate)
+
+
+@define
+class MemoryCoordination:
+    """The coordination port in memory. Leases end by the true time, whether or not anybody looks."""
+
+    clock: MemoryClock = field(factory=MemoryClock)
+    values: dict[str, tuple[str, str | None]] = field(factory=dict[str, tuple[str, str | None]])
+    leases: dict[str, tuple[float, float]] = field(factory=dict[str, tuple[float, float]])
+    granted: int = 0
+
+    def get(self, key: str) -> Answer[Entry | None]:
+        self._expire()
+        return Done(Entry(key, self.values[key][0]) if key in self.values else None)
+
+    def create_if_absent(self, key: str, value: str, lease: str | None = None) -> Answer[Entry]:
+        self._expire()
+        if lease is not None and lease not in self.leases:
+            return NotDone(f"no lease {lease}")
+        return Done(Entry(key, self.values.setdefault(key, (value, lease))[0]))
+
+    def swap(self, key: str, expected: str | None, value: str | None) -> Answer[bool]:
+        self._expire()
+        standing, lease = self.values.get(key, (None, None))
+        if standing != expected:
+            return Done(value=False)
+        if value is None:
+            self.values.pop(key, None)
+        else:
+            self.values[key] = (value, lease)
+        return Done(value=True)
+
+    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
+        self._expire()
+        return Done(tuple(Entry(key, self.values[key][0]) for key in sorted(self.values) if key.startswith(prefix)))
+
+    def grant(self, ttl: float) -> Answer[str]:
+        self._expire()
+        self.granted += 1
+        lease = f"lease-{self.granted}"
+        self.leases[lease] = (self.clock.now() + ttl, ttl)
+        return Done(lease)
+
+    def keep_alive(self, lease: str) -> Answer[bool]:
+        self._expire()
+        if lease not in self.leases:
+            return Done(value=False)
+        _, ttl = self.leases[lease]
+        self.leases[lease] = (self.clock.now() + ttl, ttl)
+        return Done(value=True)
+
+    def revoke(self, lease: str) -> Answer[None]:
+        self._expire()
+        self._end(lease)
+        return Done(None)
+
+    def _expire(self) -> None:
+        for lease in [lease for lease, (until, _) in self.leases.items() if until <= self.clock.now()]:
+            self._end(lease)
+
+    def _end(self, lease: str) -> None:
+        self.leases.pop(lease, None)
+        self.values = {key: bound for key, bound in self.values.items() if bound[1] != lease}
+
+
+@frozen
+class Mishap:
+    """What goes wrong with one call: whether it still happens, what is answered instead, how long it takes.
+
+    ``before`` passes between the sending and the effect, ``after`` between the effect and the answer.
+    """
+
+    happens: bool = True
+    answer: NotDone | Unknown | None = None
+    before: float = 0.0
+    after: float = 0.0
+
+
+FINE = Mishap()
+REFUSED = Mishap(happens=False, answer=NotDone("refused"))
+DROPPED = Mishap(happens=False, answer=Unknown("dropped"))
+LOST = Mishap(happens=True, answer=Unknown("answer lost"))
+
+
+@define
+class Ports:
+    """What one process sees: its ports by name, and the mishaps still to come, by method, in order.
+
+    A method whose mishaps are used up works. ``clock`` is the true time, ``log`` keeps every call.
+    """
+
+    ports: Mapping[str, Any]
+    clock: MemoryClock
+    mishaps: dict[str, list[Mishap]] = field(factory=dict[str, list[Mishap]])
+    log: list[Call] = field(factory=list[Call])
+
+    def answer(self, call: Call) -> Answer[Any]:
+        """Make one call."""
+        self.log.append(call)
+        method = getattr(self.ports[call.port], call.method)
+        if call.port == "clock":
+            return Done(method(*call.args))
+        waiting = self.mishaps.get(call.method)
+        mishap = waiting.pop(0) if waiting else FINE
+        self.clock.time += mishap.before
+        given: Answer[Any] | None = method(*call.args) if mishap.happens else None
+        self.clock.time += mishap.after
+        answer = mishap.answer or given
+        assert answer is not None
+        return answer
+
+    def count(self, method: str) -> int:
+        """Say how often a method was called."""
+        return sum(call.method == method for call in self.log)
+
+
+@frozen
+class Machine(Generic[S, K]):
+    """A machine of the core. ``opening`` is the event it is begun with, for one that asks for nothing at first."""
+
+    table: Table[S, K]
+    perform: Callable[[Command, S], Conversation]
+    opening: Event | None = None
+
+
+class Run(Generic[S, K]):
+    """One process running one machine."""
+
+    def __init__(self, machine: Machine[S, K], subject: S, ports: Ports) -> None:
+        self.machine = machine
+        self.ports = ports
+        self.rows: list[str] = []
+        self.commands: list[Command] = []
+        self._talk: Conversation | None = None
+        self._call: Call | None = None
+        self._waiting: list[Command] = []
+        begun = machine.table.start(subject)
+        self.state: State[S, K] = begun.state
+        self._accept(begun.commands)
+        if machine.opening is not None:
+            self.feed(machine.opening)
+
+    @property
+    def idle(self) -> bool:
+        """Say whether there is nothing to carry out."""
+        return self._talk is None
+
+    @property
+    def ended(self) -> bool:
+        """Say whether nothing more can happen."""
+        return self.machine.table.is_terminal(self.state)
+
+    def feed(self, event: Event) -> None:
+        """Let an event happen."""
+        row, self.state, commands = self.machine.table.fire(self.state, event)
+        self.rows.append(row.id)
+        if self.ended:
+            self._talk, self._call, self._waiting = None, None, []
+        self._accept(commands)
+
+    def turn(self) -> None:
+        """Make the next port call of the command under way."""
+        assert self._talk is not None
+        assert self._call is not None
+        self._go_on(self._talk, self.ports.answer(self._call))
+
+    def rest(self) -> None:
+        """Make port calls until there is nothing to carry out."""
+        while not self.idle:
+            self.turn()
+
+    def _accept(self, commands: Iterable[Command]) -> None:
+        self._waiting.extend(commands)
+        if self._talk is None and self._waiting:
+            command = self._waiting.pop(0)
+            self.commands.append(command)
+            talk = self.machine.perform(command, self.state.subject)
+            self._go_on(talk, None)
+
+    def _go_on(self, talk: Conversation, answer: Answer[Any] | None) -> None:
+        try:
+            self._call = next(talk) if answer is None else talk.send(answer)
+            self._talk = talk
+        except StopIteration as said:
+            self._talk, self._call = None, None
+            self.feed(said.value)
+
+
+def converse(talk: Conversation, ports: Ports) -> Event:
+    """Carry on one conversation to its end and give the event it comes to."""
+    try:
+        call = next(talk)
+        while True:
+            call = talk.send(ports.answer(call))
+    except StopIteration as said:
+        event: Event = said.value
+        return event
+
+
+def run_to_rest(machine: Machine[S, K], subject: S, ports: Ports) -> Run[S, K]:
+    """Begin a machine and carry out everything it asks for, until it asks for nothing more."""
+    run = Run(machine, subject, ports)
+    run.rest()
+    return run
+
+
+def interleave(runs: list[Run[Any, Any]], schedule: Iterable[int]) -> Generator[int, None, None]:
+    """Let the runs make one call each in the order given, then finish one after the other; yields after each call."""
+    for choice in schedule:
+        run = runs[choice % len(runs)]
+        if not run.idle:
+            run.turn()
+            yield choice % len(runs)
+    for index, run in enumerate(runs):
+        while not run.idle:
+            run.turn()
+            yield index

@@ -1,0 +1,578 @@
+"""``drive`` and ``adrive`` over ports that really hold something: each path, each fault, each crash, each resume."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcome
+from perago_core.attempt import AttemptState, Phase, commands, start, step
+from perago_core.attempt.events import BodyDone, StagingWanted
+from perago_core.attempt.failures import AttemptLost, DeadlineExceeded
+from perago_core.budget import PublishBudget
+from perago_core.errors import ProtocolError
+from perago_core.failpoints import Edge, Failpoint
+from perago_core.results import Acceptance, Classification, Completed, Failed, Outcome
+from perago_core.rows import Event
+from perago_core.values import Attempt, Backing, Operation, TaskStatus
+from tests.core.world import INPUT, TARGET, CrashError, Fault, World
+
+BACKINGS = [(backing, ledger) for backing in Backing for ledger in (False, True)]
+STRONG = [(backing, ledger) for backing, ledger in BACKINGS if backing is not Backing.SOFT]
+
+by_backing = pytest.mark.parametrize(
+    ("backing", "ledger"),
+    BACKINGS,
+    ids=lambda value: value.value if isinstance(value, Backing) else f"ledger-{value}",
+)
+by_strong_backing = pytest.mark.parametrize(
+    ("backing", "ledger"),
+    STRONG,
+    ids=lambda value: value.value if isinstance(value, Backing) else f"ledger-{value}",
+)
+
+
+def retry_until_accepted(world: World, backing: Backing, *, ledger: bool, first: int = 2) -> Outcome:
+    """Let the orchestrator give up what is open, wait out leases, and run fresh attempts until one is accepted."""
+    result: Outcome | None = None
+    for number in (first, first + 1):
+        for task in list(world.orchestrator.tasks.values()):
+            if task.status.is_open:
+                world.orchestrator.end(task.task_id, TaskStatus.TIMED_OUT)
+        world.clock.sleep(60)
+        attempt = world.attempt(number, backing, ledger=ledger)
+        result = drive(attempt, world.ports())
+        if isinstance(result.result, Completed):
+            return result
+    pytest.fail(f"no fresh attempt completed: {result}")
+
+
+def check_at_rest(world: World) -> None:
+    """S-01, S-02b, S-03: what was accepted is on the branch, alone, and the tip is clean."""
+    accepted = world.orchestrator.accepted()
+    assert accepted, "somebody must have been accepted"
+    history = world.store.history()
+    assert all(ref in history for ref in accepted)
+    assert history in ([accepted[-1], INPUT], [INPUT])
+
+
+@by_backing
+def test_first_publish_moves_the_target_from_input_to_exactly_one_commit(backing: Backing, ledger: bool) -> None:
+    """P-08, P-24, P-26, S-04: A -> P, nothing left behind."""
+    world = World()
+    result = drive(world.attempt(1, backing, ledger=ledger), world.ports())
+    assert isinstance(result.result, Completed)
+    assert world.store.history() == [result.result.ref, INPUT]
+    assert result.result.output == '{"rows":1}'
+    assert (world.store.staging_names(), world.workspace.removed, result.left_behind) == ([], ["run-1"], ())
+    assert world.coordination.leases == {}
+
+
+@by_backing
+def test_unchanged_body_completes_without_a_commit(backing: Backing, ledger: bool) -> None:
+    """P-09, P-33, S-12, T-P8: the output is the input and no commit was made, not even an empty one."""
+    world = World()
+    world.workspace.tree = None
+    result = drive(world.attempt(1, backing, ledger=ledger), world.ports())
+    assert isinstance(result.result, Completed)
+    assert (result.result.ref, world.store.history(), world.store.minted) == (INPUT, [INPUT], 0)
+
+
+@by_backing
+def test_retry_replaces_an_abandoned_publication(backing: Backing, ledger: bool) -> None:
+    """P-10, P-16, CW-18, L-03: history is A -> C, never A -> H -> C."""
+    world = World()
+    abandoned = world.abandon(backing, ledger=ledger)
+    world.workspace.tree = "tree-2"
+    result = drive(world.attempt(2, backing, ledger=ledger), world.ports())
+    assert isinstance(result.result, Completed)
+    assert world.store.history() == [result.result.ref, INPUT]
+    assert abandoned not in world.store.history()
+
+
+@by_backing
+def test_unchanged_retry_takes_an_abandoned_publication_off_the_target(backing: Backing, ledger: bool) -> None:
+    """P-11, CW-25: the abandoned commit is never presented as this attempt's output."""
+    world = World()
+    world.abandon(backing, ledger=ledger)
+    world.workspace.tree = None
+    result = drive(world.attempt(2, backing, ledger=ledger), world.ports())
+    assert isinstance(result.result, Completed)
+    assert (result.result.ref, world.store.history()) == (INPUT, [INPUT])
+
+
+def test_read_only_task_touches_nothing() -> None:
+    """P-07, S-10: no reload, no head read, no staging; the output is the input."""
+    for backing, ledger in BACKINGS:
+        world = World()
+        ports = world.ports()
+        result = drive(world.attempt(1, backing, ledger=ledger, read_only=True), ports)
+        assert isinstance(result.result, Completed)
+        assert result.result.ref == INPUT
+        assert dict(ports.meter.calls) == {"local": 3, "task": 1}
+
+
+@by_strong_backing
+def test_a_strangers_commit_is_never_replaced(backing: Backing, ledger: bool) -> None:
+    """K-08, S-15, P-22: a child of the input without a claim record refuses, and stays."""
+    world = World()
+    stranger = world.store.make(INPUT, "tree-stranger")
+    world.store.branches[TARGET.branch] = stranger.ref
+    result = drive(world.attempt(1, backing, ledger=ledger), world.ports())
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.HEAD_NOT_REPLACEABLE
+    assert world.store.history() == [stranger.ref, INPUT]
+
+
+@by_strong_backing
+def test_second_delivery_of_one_attempt_stays_silent(backing: Backing, ledger: bool) -> None:
+    """N-01, S-17, S-40, rule 6: the duplicate loses the claim, publishes nothing and reports nothing."""
+    world = World()
+    first = world.attempt(1, backing, ledger=ledger)
+    duplicate = evolve(first, execution="run-1b")
+
+    def stop_before_publish(point: Failpoint) -> None:
+        if str(point) == "store.publish.before":
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        drive(first, world.ports(reached=stop_before_publish))
+    result = drive(duplicate, world.ports())
+    assert result.result is None
+    assert result.silence is not None
+    assert result.silence.classification is Classification.CLAIM_LOST
+    assert (world.orchestrator.reports, world.store.history()) == ([], [INPUT])
+
+
+def calls_of(backing: Backing, *, ledger: bool) -> list[Failpoint]:
+    """Give every call of a first publication, in order."""
+    seen: list[Failpoint] = []
+    world = World()
+    drive(world.attempt(1, backing, ledger=ledger), world.ports(reached=seen.append))
+    return [point for point in seen if point.edge is Edge.BEFORE]
+
+
+def nth_fault(points: list[Failpoint], index: int, fault: Fault) -> dict[str, dict[str, list[Fault | None]]]:
+    point = points[index]
+    earlier = sum(1 for each in points[:index] if (each.port, each.method) == (point.port, point.method))
+    return {point.port: {point.method: [*([None] * earlier), fault]}}
+
+
+@pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
+@by_backing
+def test_any_single_call_going_wrong_loses_nothing(backing: Backing, ledger: bool, fault: Fault) -> None:
+    """N-04, S-05, S-01, L-02, P-30, P-31, P-32: refuse, lose or drop each call once; a retry still ends it all well."""
+    points = calls_of(backing, ledger=ledger)
+    for index in range(len(points)):
+        world = World()
+        ports = world.ports(nth_fault(points, index, fault))
+        result = drive(world.attempt(1, backing, ledger=ledger), ports)
+        if result.acceptance is not Acceptance.ACCEPTED and not world.orchestrator.accepted():
+            retry_until_accepted(world, backing, ledger=ledger)
+        check_at_rest(world)
+
+
+@pytest.mark.parametrize("edge", list(Edge), ids=lambda edge: edge.value)
+@by_backing
+def test_a_crash_at_any_call_loses_nothing(backing: Backing, ledger: bool, edge: Edge) -> None:
+    """CW-01 to CW-22, CW-25, CW-33, CW-34, R-05: die before or after each call, then a fresh worker finishes."""
+    count = len(calls_of(backing, ledger=ledger))
+    for index in range(count):
+        world = World()
+        reached = iter(range(10_000))
+
+        def crash(point: Failpoint, index: int = index, reached: Iterator[int] = reached) -> None:
+            if point.edge is edge and next(reached) == index:
+                raise CrashError
+
+        with pytest.raises(CrashError):
+            drive(world.attempt(1, backing, ledger=ledger), world.ports(reached=crash))
+        if not world.orchestrator.accepted():
+            retry_until_accepted(world, backing, ledger=ledger)
+        check_at_rest(world)
+
+
+class Asynchronous:
+    """The same port with coroutines for methods."""
+
+    def __init__(self, port: object) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(self._port, name)
+        if name == "sink":
+            return method
+
+        async def call(*args: object) -> object:
+            await asyncio.sleep(0)
+            return method(*args)
+
+        return call
+
+
+@by_backing
+def test_asynchronous_driver_makes_the_same_calls(backing: Backing, ledger: bool) -> None:
+    """S-39: the same events give the same commands with any port implementation, synchronous or not."""
+    seen: list[Failpoint] = []
+    world = World()
+    attempt = world.attempt(1, backing, ledger=ledger)
+    names = ("orchestrator", "store", "workspace", "coordination", "clock")
+    ports = Ports(**{name: Asynchronous(getattr(world, name)) for name in names}, reached=seen.append)
+    result = asyncio.run(adrive(attempt, ports))
+    assert isinstance(result.result, Completed)
+    assert [point for point in seen if point.edge is Edge.BEFORE] == calls_of(backing, ledger=ledger)
+
+
+def test_asynchronous_port_that_raises_has_not_answered() -> None:
+    """Three answers, no exception: also for coroutines."""
+    world = World()
+
+    class Broken(Asynchronous):
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            async def call(*_args: object) -> object:
+                raise OSError(name)
+
+            return call
+
+    ports = Ports(
+        orchestrator=Asynchronous(world.orchestrator),
+        store=Asynchronous(world.store),
+        workspace=Broken(world.workspace),
+        clock=Asynchronous(world.clock),
+    )
+    result = asyncio.run(adrive(world.attempt(1), ports))
+    assert isinstance(result.result, Failed)
+    assert "workspace.prepare raised OSError: prepare" in result.result.refusal.actual
+
+
+def test_port_that_raises_or_answers_nonsense_is_unknown() -> None:
+    """An exception is a missing answer, and so is anything that is not one of the three."""
+    world = World()
+
+    class Nonsense:
+        def prepare(self, _attempt: Attempt) -> str:
+            return "fine"
+
+        def remove(self, _attempt: Attempt) -> None:
+            raise OSError("disk")
+
+    ports = Ports(orchestrator=world.orchestrator, store=world.store, workspace=Nonsense(), clock=world.clock)
+    result = drive(world.attempt(1), ports)
+    assert isinstance(result.result, Failed)
+    assert "answered str" in result.result.refusal.actual
+    assert result.left_behind == ("workspace",)
+
+
+def test_a_clock_that_fails_is_the_runtimes_own_bug() -> None:
+    """The clock has no unknown: without time no deadline can be judged, so the failure is passed on."""
+    world = World()
+
+    class Stopped:
+        def now(self) -> float:
+            raise OSError("no clock")
+
+    ports = Ports(orchestrator=world.orchestrator, store=world.store, workspace=world.workspace, clock=Stopped())
+    with pytest.raises(OSError, match="no clock"):
+        drive(world.attempt(1), ports)
+
+
+def test_observer_sees_every_step_and_can_change_none() -> None:
+    """An observer that raises is not heard."""
+    world = World()
+    seen: list[str] = []
+
+    def observe(before: AttemptState, _event: Event, fired: Any) -> None:  # noqa: ANN401
+        seen.append(f"{before.phase.name} {fired.row.id} {fired.state.phase.name}")
+        raise RuntimeError("watch me")
+
+    result = drive(world.attempt(1), world.ports(), observe=observe)
+    assert isinstance(result.result, Completed)
+    assert seen == [
+        "WORKSPACE W1 BODY",
+        "BODY B2 FENCE_1",
+        "FENCE_1 F1 STAGING",
+        "STAGING S1 UPLOAD",
+        "UPLOAD U1 COMMIT",
+        "COMMIT C1 FENCE_2",
+        "FENCE_2 G1 HEAD",
+        "HEAD H1 PUBLICATION",
+        "PUBLICATION P1 REPORT",
+        "REPORT Z1 CLEAN_UP",
+        "CLEAN_UP X1 DONE",
+    ]
+
+
+@pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
+def test_interruption_before_publishing_publishes_nothing(backing: Backing) -> None:
+    """Rule 4, W-21, T-W3: losing the attempt while a publication is being prepared refuses it."""
+    for phase in (Phase.BODY, Phase.FENCE_1, Phase.FENCE_2, Phase.HEAD):
+        world = World()
+        attempt = world.attempt(1, backing)
+
+        def lost(state: AttemptState, phase: Phase = phase) -> Event | None:
+            return AttemptLost("heartbeat says so") if state.phase is phase else None
+
+        result = drive(attempt, world.ports(), interrupts=lost)
+        assert (result.result is None) is (backing is not Backing.SOFT)
+        assert (world.store.history(), world.store.staging_names()) == ([INPUT], [])
+
+
+def test_interruption_while_publishing_is_an_unknown_publication() -> None:
+    """Rule 4: the request may be on its way; the attempt finds out and, finding nothing, fails."""
+    world = World()
+    given = iter([DeadlineExceeded("time is up")])
+
+    def interrupts(state: AttemptState) -> Event | None:
+        return next(given, None) if state.phase is Phase.PUBLICATION else None
+
+    result = drive(world.attempt(1, Backing.CONDITIONAL), world.ports(), interrupts=interrupts)
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.DEADLINE_EXCEEDED
+    assert world.store.history() == [INPUT]
+
+
+def test_past_its_own_deadline_an_attempt_sends_nothing_and_says_nothing() -> None:
+    """A reload that looks fine does not help once the deadline counted from the last good heartbeat has passed."""
+    for backing, ledger in STRONG:
+        world = World()
+        world.clock.sleep(10)
+        result = drive(world.attempt(1, backing, ledger=ledger), world.ports(), attempt_until=lambda: 5.0)
+        assert result.result is None
+        assert result.silence is not None
+        assert result.silence.classification is Classification.ATTEMPT_LATE
+        assert (world.store.history(), world.orchestrator.reports) == ([INPUT], [])
+
+
+def test_body_may_write_while_it_runs() -> None:
+    """B7: a fence comes before that staging opens; fences 1 and 2 follow as usual."""
+    for backing, ledger in BACKINGS:
+        world = World()
+        attempt = world.attempt(1, backing, ledger=ledger)
+        world.workspace.events = [StagingWanted("run-1"), StagingWanted("run-1"), BodyDone("run-1", changed=True)]
+        ports = world.ports()
+        result = drive(attempt, ports)
+        assert isinstance(result.result, Completed)
+        assert world.store.history() == [result.result.ref, INPUT]
+
+
+def test_completion_of_another_execution_is_dropped_and_nothing_is_run_twice() -> None:
+    """P-40, T-P6: the port answered for somebody else, so its true answer counts as lost."""
+    world = World()
+    attempt = world.attempt(1)
+    world.workspace.events = [BodyDone("run-0", changed=True)]
+    result = drive(attempt, world.ports())
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.BODY_LOST
+
+
+@by_backing
+def test_stored_state_resumes_at_every_step_and_never_publishes_twice(backing: Backing, ledger: bool) -> None:
+    """State is data; K-15: an effect whose answer nobody holds any more is unknown, and unknown is never sent again."""
+    world = World()
+    stored: list[str] = []
+
+    def keep(before: AttemptState, _event: Event, fired: Any) -> None:  # noqa: ANN401
+        if not stored:
+            stored.append(dumps(before))
+        stored.append(dumps(fired.state))
+
+    drive(world.attempt(1, backing, ledger=ledger), world.ports(), observe=keep)
+    for text in stored:
+        again = World()
+        again.attempt(1, backing, ledger=ledger)
+        state = load_state(text, ATTEMPT)
+        calls: list[Failpoint] = []
+        drive(state, again.ports(reached=calls.append))
+        sent = [point for point in calls if str(point) == "store.publish.before"]
+        assert len(sent) <= (state.phase not in {Phase.PUBLICATION, Phase.READ_BACK})
+
+
+def test_a_resumed_execution_has_lost_its_lease() -> None:
+    """W-20, S-25: the process that held the lease is gone, so under `locked` a resumed attempt refuses."""
+    world = World()
+    attempt = world.attempt(1, Backing.LOCKED)
+    kept: list[AttemptState] = []
+    drive(attempt, world.ports(), observe=lambda before, _event, _fired: kept.append(before))
+    before_head = next(state for state in kept if state.phase is Phase.HEAD)
+    again = World()
+    again.attempt(1, Backing.LOCKED)
+    result = drive(before_head, again.ports())
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.LEASE_LOST
+
+
+def test_unclean_predecessor_makes_the_successor_wait_and_keep_its_lease_alive() -> None:
+    """W-23, W-24, S-24: the takeover interval passes on the clock, with the lease renewed meanwhile."""
+    world = World()
+    world.abandon(Backing.LOCKED, ledger=False)
+    before = world.clock.time
+    result = drive(world.attempt(2, Backing.LOCKED), world.ports())
+    assert isinstance(result.result, Completed)
+    assert world.clock.time - before >= PublishBudget().takeover_wait
+
+
+def test_lease_that_cannot_be_renewed_during_the_wait_is_lost() -> None:
+    """W-20, W-22, S-25: no answer until the local deadline, so nothing is published."""
+    world = World()
+    abandoned = world.abandon(Backing.LOCKED, ledger=False)
+    ports = world.ports({"coordination": {"keep_alive": [Fault.DROPPED] * 20}})
+    result = drive(world.attempt(2, Backing.LOCKED), ports)
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.LEASE_LOST
+    assert world.store.history() == [abandoned, INPUT]
+
+
+def test_lease_lost_between_two_steps_refuses() -> None:
+    """Rule 4: the lease is looked after before each step, and its loss refuses before anything is sent."""
+    world = World()
+    attempt = world.attempt(1, Backing.LOCKED)
+
+    def time_passes(point: Failpoint) -> None:
+        if str(point) == "store.revoke_older.after":
+            world.clock.sleep(30)
+
+    result = drive(attempt, world.ports(reached=time_passes))
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.LEASE_LOST
+    assert world.store.history() == [INPUT]
+
+
+def test_busy_lease_refuses_without_waiting() -> None:
+    """W-17: busy is an answer."""
+    world = World()
+
+    def stop(point: Failpoint) -> None:
+        if str(point) == "store.head.before":
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        drive(world.attempt(1, Backing.LOCKED), world.ports(reached=stop))
+    world.orchestrator.end("task-1", TaskStatus.TIMED_OUT)
+    result = drive(world.attempt(2, Backing.LOCKED), world.ports())
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.LEASE_BUSY
+
+
+def test_lease_is_not_released_after_an_unknown_publication() -> None:
+    """Architecture 5: whoever comes next must meet an unclean release and wait."""
+    world = World()
+    faults = {"store": {"publish": [Fault.DROPPED], "drop": [Fault.DROPPED]}}
+    drive(world.attempt(1, Backing.LOCKED), world.ports(faults))
+    assert len(world.coordination.leases) == 1
+
+
+def test_release_that_is_not_certain_is_left_behind_and_said_so() -> None:
+    """P-32, T-W16: the result stands."""
+    world = World()
+    result = drive(world.attempt(1, Backing.LOCKED), world.ports({"coordination": {"revoke": [Fault.DROPPED]}}))
+    assert isinstance(result.result, Completed)
+    assert result.left_behind == ("lease",)
+
+
+def test_clean_up_tries_everything_whatever_fails() -> None:
+    """P-32, S-32: a name that cannot be dropped does not keep the workspace from being removed."""
+    world = World()
+    result = drive(world.attempt(1), world.ports({"store": {"drop": [Fault.REFUSED]}}))
+    assert isinstance(result.result, Completed)
+    assert [each.partition(" perago-")[0] for each in result.left_behind] == ["staging name"]
+    assert world.workspace.removed == ["run-1"]
+
+
+def test_accepted_maintenance_lets_an_opted_in_logical_attempt_through_and_no_other() -> None:
+    """H-11 to H-16, N-12: the pair of tests that must pass together."""
+    for opted_in in (False, True):
+        world = World()
+        world.workspace.tree = "tree-compacted"
+        compaction = world.attempt(
+            1, Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE, logical_task="compact"
+        )
+        assert isinstance(drive(compaction, world.ports()).result, Completed)
+        world.workspace.tree = "tree-logical"
+        logical = world.attempt(2, Backing.ATOMIC, ledger=True, over_maintenance=opted_in)
+        result = drive(logical, world.ports())
+        assert isinstance(result.result, Completed) is opted_in
+        assert len(world.store.history()) == (3 if opted_in else 2)
+
+
+def test_open_intent_nobody_can_settle_refuses_with_its_operation_id() -> None:
+    """R-21, L-08, T-O13: recovery required, and the refusal names what is open."""
+    world = World()
+    world.abandon(Backing.ATOMIC, ledger=True)
+    del world.orchestrator.tasks["task-1"]
+    result = drive(world.attempt(2, Backing.ATOMIC, ledger=True), world.ports())
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.RECOVERY_REQUIRED
+    assert "run-1" in result.result.refusal.actual
+
+
+def test_policy_epoch_that_moved_refuses() -> None:
+    """S-26: workers of two policies never publish beside each other."""
+    world = World()
+    world.coordination.entries["decision/0000000007"] = ("{}", None)
+    result = drive(world.attempt(1, Backing.ATOMIC, ledger=True), world.ports())
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.POLICY_CHANGED
+
+
+def test_costs_are_flat_in_history_branches_and_settled_intents() -> None:
+    """H-01, H-02, H-03, H-04, S-38, P-14, T-P4: the same calls at any depth, and each head is opened once or twice."""
+    for backing, ledger in BACKINGS:
+        costs: list[dict[str, int]] = []
+        for size in (1, 10, 100):
+            world = World()
+            at = INPUT
+            for number in range(size):
+                at = world.store.make(at, f"tree-old-{number}").ref
+                world.store.branches[f"other-{number}"] = at
+                world.coordination.entries[f"settled/old-{number}"] = ("{}", None)
+            world.store.branches[TARGET.branch] = at
+            ports = world.ports()
+            result = drive(world.attempt(1, backing, ledger=ledger, input=at), ports)
+            assert isinstance(result.result, Completed)
+            costs.append({**ports.meter.calls, "hops": ports.meter.hops})
+        assert costs[0] == costs[1] == costs[2]
+
+
+def test_meter_counts_operations_apart_from_hops() -> None:
+    """H-02, H-05, H-30, T-O17, T-O18: built into the wrapper, each call charged to one class, the sum is the total."""
+    world = World()
+    ports = world.ports()
+    drive(world.attempt(1), ports)
+    assert ports.meter.hops == sum(ports.meter.calls.values()) == 12
+    assert ports.meter.operations["stage"] == ports.meter.calls["stage"] + 2
+
+
+def test_outcome_of_an_unfinished_attempt_is_refused() -> None:
+    """Asking too early is misuse, and says what is awaited."""
+    state, _ = start(World().attempt(1))
+    with pytest.raises(ProtocolError, match="waits for the workspace"):
+        outcome(state)
+
+
+def test_the_loop_of_an_embedder_needs_nothing_but_start_step_and_outcome() -> None:
+    """P-23, P-37: no transaction verb, no callback: commands out, events in."""
+    world = World()
+    state, asked = start(world.attempt(1, read_only=True))
+    assert asked == (commands.PrepareWorkspace(),)
+    while asked:
+        (command,) = asked
+        answer = command.answers.done[0]
+        state, asked = step(state, BodyDone("run-1", changed=False) if answer is BodyDone else answer())
+    assert isinstance(outcome(state).result, Completed)
+
+
+@by_strong_backing
+def test_owner_that_cannot_be_asked_about_is_not_replaced(backing: Backing, ledger: bool) -> None:
+    """H-17, S-16: validation reads are as fresh as the decision they protect; without the authority's word, refuse."""
+    world = World()
+    abandoned = world.abandon(backing, ledger=ledger)
+    fences = 2
+    ports = world.ports({"orchestrator": {"reload": [*([None] * fences), Fault.DROPPED]}})
+    result = drive(world.attempt(2, backing, ledger=ledger), ports)
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.CLAIMS_UNREADABLE
+    assert world.store.history() == [abandoned, INPUT]

@@ -1,0 +1,294 @@
+"""The engine: total, loud, pure. One row for an event, or an error that names what is allowed and changes nothing."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from attrs import evolve
+from attrs.exceptions import FrozenInstanceError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perago_core.engine import RowTransition, Table, build_machine, compile_choices
+from perago_core.errors import PeragoError, ProtocolError
+from perago_core.rows import Answers, Event, Fired, Row, State, Step, asks, when
+from tests.core.machines import NAMES, load
+from tests.core.toy import (
+    ROWS,
+    TOY,
+    Bake,
+    Baked,
+    BakeRefused,
+    BakeUnknown,
+    Knead,
+    Kneaded,
+    KneadUnknown,
+    Known,
+    Phase,
+    Rang,
+    Recipe,
+)
+
+TABLE = Table(TOY)
+ToyState = State[Recipe, Known]
+
+START = TABLE.start(Recipe()).state
+IN_OVEN = TABLE.step(START, Kneaded()).state
+AT_END = TABLE.step(IN_OVEN, Baked("golden")).state
+
+EVENTS: tuple[Event, ...] = (
+    Kneaded(),
+    KneadUnknown(),
+    Baked("golden"),
+    Baked("pale"),
+    Baked("black"),
+    BakeRefused(),
+    BakeUnknown(),
+    Rang(),
+)
+RECIPES = st.builds(Recipe, st.sampled_from(["enough", "little"]), st.sampled_from(["yes", "no"]))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What happens
+
+
+def test_start_gives_the_initial_phase_and_its_command() -> None:
+    recipe = Recipe(guests="yes")
+    assert TABLE.start(recipe) == Step(State(Phase.DOUGH, recipe, Known(), (Knead(),)), (Knead(),))
+
+
+def test_a_machine_may_start_without_asking_for_anything() -> None:
+    def opening(_recipe: Recipe) -> tuple[Known, None]:
+        return Known(rings=1), None
+
+    table = Table(evolve(TOY, opening=opening))
+    assert table.start(Recipe()) == Step(State(Phase.DOUGH, Recipe(), Known(rings=1), ()), ())
+
+
+def test_step_gives_the_next_state_and_the_commands_of_the_row() -> None:
+    assert TABLE.step(START, Kneaded()) == Step(State(Phase.OVEN, Recipe(), Known(), (Bake(200),)), (Bake(200),))
+
+
+def test_fire_also_names_the_row() -> None:
+    fired = TABLE.fire(START, Kneaded())
+    assert fired.row is ROWS[0]
+    assert Step(fired.state, fired.commands) == TABLE.step(START, Kneaded())
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "row"),
+    [
+        (START, Kneaded(), "D1"),
+        (evolve(START, subject=Recipe(flour="little")), Kneaded(), "D2"),
+        (START, KneadUnknown(), "D3"),
+        (IN_OVEN, Baked("golden"), "O1"),
+        (evolve(IN_OVEN, subject=Recipe(guests="yes")), Baked("golden"), "O1"),
+        (IN_OVEN, Baked("pale"), "O2"),
+        (evolve(IN_OVEN, subject=Recipe(guests="yes")), Baked("black"), "O3"),
+        (IN_OVEN, BakeRefused(), "O4"),
+        (IN_OVEN, BakeUnknown(), "O5"),
+        (IN_OVEN, Rang(), "R1"),
+        (evolve(IN_OVEN, known=Known(rings=1)), Rang(), "R2"),
+    ],
+)
+def test_the_facts_choose_the_row(state: ToyState, event: Event, row: str) -> None:
+    assert TABLE.fire(state, event).row.id == row
+
+
+def test_what_an_event_teaches_is_known_before_the_facts_are_read() -> None:
+    """R2 fires on the second ring, not on the third, and its command already counts it."""
+    once = TABLE.step(IN_OVEN, Rang()).state
+    twice = TABLE.fire(once, Rang())
+    assert once.known == Known(rings=1)
+    assert (twice.row.id, twice.state.known, twice.commands) == ("R2", Known(rings=2), (Bake(202),))
+
+
+def test_an_event_nobody_remembers_leaves_what_is_known() -> None:
+    assert TABLE.step(IN_OVEN, BakeRefused()).state.known is IN_OVEN.known
+
+
+def test_a_self_loop_without_a_command_keeps_waiting_for_the_same() -> None:
+    state, commands = TABLE.step(IN_OVEN, Rang())
+    assert commands == ()
+    assert state.pending is IN_OVEN.pending
+
+
+def test_a_self_loop_with_a_command_waits_for_that() -> None:
+    state, commands = TABLE.step(evolve(IN_OVEN, known=Known(rings=1)), Rang())
+    assert commands == state.pending == (Bake(202),)
+
+
+def test_nothing_is_pending_at_the_end() -> None:
+    assert State(Phase.DONE, Recipe(), Known(), ()) == AT_END
+
+
+def test_what_was_pinned_is_handed_on_untouched() -> None:
+    assert AT_END.subject is START.subject
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "allowed"),
+    [
+        (START, Baked("golden"), "KneadUnknown, Kneaded"),
+        (IN_OVEN, Kneaded(), "BakeRefused, BakeUnknown, Baked, Rang"),
+        (AT_END, Rang(), "nothing: the machine has ended"),
+    ],
+    ids=["start", "middle", "end"],
+)
+def test_an_event_that_is_not_allowed_is_refused_and_changes_nothing(
+    state: ToyState, event: Event, allowed: str
+) -> None:
+    """The error names machine, phase, event and what is allowed instead."""
+    before = evolve(state)
+    for advance in (TABLE.step, TABLE.fire):
+        with pytest.raises(ProtocolError) as caught:
+            advance(state, event)
+        assert str(caught.value) == (
+            f"toy: {type(event).__name__} is not allowed in phase {state.phase.name}; allowed: {allowed}. "
+            "The state is unchanged."
+        )
+    assert state == before
+    assert hash(state) == hash(before)
+    assert state.pending is before.pending
+
+
+def test_the_state_serves_as_before_after_a_refusal() -> None:
+    with pytest.raises(ProtocolError):
+        TABLE.step(IN_OVEN, Kneaded())
+    assert TABLE.step(IN_OVEN, Baked("golden")).state == AT_END
+
+
+def test_a_subclass_of_an_allowed_event_is_not_that_event() -> None:
+    class KneadedTwice(Kneaded):
+        __slots__ = ()
+
+    with pytest.raises(ProtocolError, match="KneadedTwice"):
+        TABLE.step(START, KneadedTwice())
+
+
+def test_a_phase_of_another_machine_allows_nothing() -> None:
+    foreign = evolve(START, phase=next(iter(load("lease").definition.phases)))
+    with pytest.raises(ProtocolError, match="toy: Kneaded is not allowed in phase LEASE"):
+        TABLE.step(foreign, Kneaded())
+
+
+def test_a_refusal_is_an_error_of_the_core() -> None:
+    assert issubclass(ProtocolError, PeragoError)
+
+
+def test_what_a_phase_allows_is_listed_in_order() -> None:
+    assert TABLE.allowed(Phase.DOUGH) == ("KneadUnknown", "Kneaded")
+    assert TABLE.allowed(Phase.OVEN) == ("BakeRefused", "BakeUnknown", "Baked", "Rang")
+    assert TABLE.allowed(Phase.DONE) == ()
+
+
+def test_only_a_terminal_phase_is_the_end() -> None:
+    assert [TABLE.is_terminal(state) for state in (START, IN_OVEN, AT_END)] == [False, False, True]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exactly_the_terminal_phases_of_a_real_machine_allow_nothing(name: str) -> None:
+    table = load(name)
+    silent = {phase for phase in table.definition.phases if not table.allowed(phase)}
+    assert silent == table.definition.terminal
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Purity
+
+
+@given(RECIPES, st.lists(st.sampled_from(EVENTS), max_size=30))
+def test_the_same_events_always_lead_to_the_same_states(recipe: Recipe, events: list[Event]) -> None:
+    """Also through a table compiled a second time: nothing is kept between steps."""
+    assert walk(TABLE, recipe, events) == walk(TABLE, recipe, events) == walk(Table(TOY), recipe, events)
+
+
+@given(RECIPES, st.lists(st.sampled_from(EVENTS), max_size=30))
+def test_every_event_takes_exactly_one_row_or_is_refused(recipe: Recipe, events: list[Event]) -> None:
+    """Refusals leave the very same state; rows leave from where the machine stood and arrive where they say."""
+    states = walk(TABLE, recipe, events)
+    for (before, _), (after, row) in pairwise(states):
+        if row is None:
+            assert after is before
+        else:
+            assert (row.phase, row.next) == (before.phase, after.phase)
+            assert TABLE.is_terminal(after) == (after.pending == ())
+
+
+@given(RECIPES, RECIPES, st.lists(st.sampled_from(EVENTS), max_size=6), st.lists(st.sampled_from(EVENTS), max_size=6))
+def test_equal_states_have_equal_hashes(first: Recipe, second: Recipe, these: list[Event], those: list[Event]) -> None:
+    one, other = walk(TABLE, first, these)[-1][0], walk(TABLE, second, those)[-1][0]
+    rebuilt = State(one.phase, Recipe(one.subject.flour, one.subject.guests), Known(one.known.rings), one.pending)
+    assert rebuilt == one
+    assert hash(rebuilt) == hash(one)
+    assert len({one, rebuilt, other}) == (1 if one == other else 2)
+
+
+def test_a_state_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        START.phase = Phase.DONE  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How it is compiled
+
+
+def test_what_runs_is_what_the_transitions_machine_holds() -> None:
+    """The table is read back from the machine, so a row the machine does not hold does not run (B.4)."""
+    machine = build_machine(evolve(TOY, rows=ROWS[:3]))
+    assert set(compile_choices(TOY, machine)) == {(Phase.DOUGH, Kneaded), (Phase.DOUGH, KneadUnknown)}
+
+
+def test_the_transitions_machine_has_no_model_and_no_callbacks() -> None:
+    machine = TABLE.machine
+    held = [each for event in machine.events.values() for leaving in event.transitions.values() for each in leaving]
+    assert machine.models == []
+    assert set(machine.events) == {row.event.__name__ for row in ROWS}
+    assert [each for each in held if each.prepare or each.before or each.after] == []
+    assert [each.row.id for each in held if isinstance(each, RowTransition)] == [row.id for row in ROWS]
+
+
+def test_a_guard_is_a_pattern_of_values() -> None:
+    assert when(flour="enough", guests=("yes", "no")) == {"flour": ("enough",), "guests": ("yes", "no")}
+
+
+def test_an_ask_keeps_its_command_and_its_name() -> None:
+    @asks(Knead)
+    def softly(_recipe: Recipe, _known: Known, _event: Event) -> Knead:
+        return Knead()
+
+    assert (softly.command, softly.name) == (Knead, "softly")
+    assert softly.build(Recipe(), Known(), None) == Knead()
+
+
+def test_answers_are_listed_done_first() -> None:
+    answers = Answers(done=(Baked,), unknown=(BakeUnknown,), not_done=(BakeRefused,))
+    assert answers.all() == (Baked, BakeRefused, BakeUnknown)
+
+
+def test_a_value_prints_as_its_class_and_its_fields() -> None:
+    assert repr(Recipe()) == "Recipe(flour='enough', guests='no')"
+    assert repr(Kneaded()) == "Kneaded()"
+
+
+Walk = list[tuple[ToyState, Row | None]]
+
+
+def walk(table: Table[Recipe, Known], recipe: Recipe, events: list[Event]) -> Walk:
+    """Feed the events in turn; the first state, then for each event the state after it and the row that led there."""
+    states: Walk = [(table.start(recipe).state, None)]
+    for event in events:
+        state = states[-1][0]
+        try:
+            fired: Fired[Recipe, Known] = table.fire(state, event)
+        except ProtocolError:
+            states.append((state, None))
+        else:
+            states.append((fired.state, fired.row))
+    return states

@@ -1,0 +1,1140 @@
+"""Recovery finds out what became of an intent nobody finished. It invents no success and loses no evidence."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import cast
+
+import pytest
+from attrs import evolve, frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+import perago_core.ledger
+import perago_core.recovery
+from perago_core import codec, ledger
+from perago_core.answers import NotDone, Unknown
+from perago_core.calls import Call
+from perago_core.errors import ProtocolError
+from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, keys
+from perago_core.ledger.calls import write_settlement
+from perago_core.ledger.codec import pointer
+from perago_core.ledger.records import audit_of as records_audit_of
+from perago_core.names import attempt_number
+from perago_core.recovery import (
+    RECOVERY,
+    WALK_LIMIT,
+    Class,
+    Ending,
+    Mode,
+    Phase,
+    Recovery,
+    RecoveryKnown,
+    RecoveryOutcome,
+    RecoveryState,
+    Swept,
+    outcome,
+    perform,
+    recover,
+    start,
+    step,
+    sweep,
+)
+from perago_core.recovery import events as e
+from perago_core.recovery.classify import AUTHORITIES, MOVEMENTS, Trail, authority, classify, next_look
+from perago_core.rows import Command, Event, State
+from perago_core.values import Backing, Commit, Head, Maintained, Operation, TaskStatus
+from tests.core.ledger_world import (
+    DEAD,
+    EU,
+    FAR,
+    HEADS,
+    MAIN,
+    P1,
+    ROOT,
+    TASKS,
+    A,
+    CrashedError,
+    Fault,
+    Paused,
+    World,
+    audit_of,
+    claim_like,
+    done,
+    empty_world,
+    intent_of,
+    ref,
+    run,
+    scene,
+    settled_kind,
+    task,
+)
+
+K = SettlementKind
+GROUNDS = "lock 7"
+
+
+def _sweep(
+    world: World, mode: Mode = Mode.SETTLE_ONLY, fault: Fault | None = None, at: int = -1, times: int = 1
+) -> Swept:
+    grounds = GROUNDS if mode is Mode.EXCLUSIVE else ""
+    return done(run(sweep(MAIN, mode, "recoverer", grounds), world, fault, at, times=times))
+
+
+def _sweep_all(world: World, intent: Intent, mode: Mode = Mode.SETTLE_ONLY) -> None:
+    """What the workers of all its targets do when they start."""
+    for each in intent.targets:
+        done(run(sweep(each.target, mode, "another", GROUNDS), world))
+
+
+def _one(world: World, mode: Mode = Mode.SETTLE_ONLY) -> RecoveryOutcome:
+    (found,) = _sweep(world, mode).outcomes
+    return found
+
+
+def _assert_recovered(world: World, intent: Intent, kind: SettlementKind) -> None:
+    """R-31: the one shared oracle. Nothing open, one audit of the right kind, nothing else moved, all of it stable."""
+    assert settled_kind(world) is kind
+    assert world.under("open/") == world.under("intent/") == world.under("prepared/") == []
+    assert world.under("audit/") == [keys.audit_key("op-1")]
+    audit = audit_of(world)
+    assert audit.original_actor == intent.actor
+    assert [each.target for each in audit.movements] == [each.target for each in intent.targets]
+    heads = world.heads()
+    untouched = {MAIN, EU, FAR} - {each.target for each in intent.targets}
+    assert all(heads[target] == A for target in untouched)
+    before = dict(world.entries)
+    world.calls.clear()
+    again = _sweep(world, Mode.EXCLUSIVE)
+    assert (again.outcomes, again.unresolved, world.writes()) == ((), (), [])
+    assert (world.entries, world.heads()) == (before, heads)
+    done(run(ledger.arm(intent_of(operation_id="op-2")), world))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The classifier
+
+
+def _trail(world: World, head: str) -> Trail:
+    commits = [world.commits[ref(head)]]
+    target = intent_of().targets[0]
+    while (look := next_look(target, commits[-1])) is not None and look in world.commits:
+        commits.append(world.commits[look])
+    return Trail(Head(commits[0]), tuple(commits), whole=next_look(target, commits[-1]) is None)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("a0", Class.NO_MOVEMENT),
+        ("p1", Class.ROLLED_PAST_EXPECTED),
+        ("x1", Class.UNEXPECTED_AT_P1),
+        ("m1", Class.UNEXPECTED_AT_P1),
+        ("x2", Class.UNEXPECTED_MULTISTEP),
+        ("root", Class.INVARIANT_VIOLATION),
+        ("n1", Class.OWN_BEFORE_HEAD),
+        ("u2", Class.UNVERIFIABLE),
+    ],
+)
+def test_every_head_has_its_class(head: str, expected: Class) -> None:
+    """R-08..R-12, K-09: also a head with our tree and two parents, which is not ours."""
+    assert classify(intent_of().targets[0], _trail(empty_world(), head)).kind is expected
+
+
+def test_a_missing_branch_is_a_violation() -> None:
+    """R-12."""
+    assert classify(intent_of().targets[0], Trail(None)).kind is Class.INVARIANT_VIOLATION
+
+
+def test_once_confirmed_only_the_ref_counts() -> None:
+    """T-O1, D-7: an equal tree on the same parent is a later attempt's."""
+    world = empty_world()
+    world.commit("p2", "a0", tree="t1")
+    confirmed = evolve(intent_of().targets[0], confirmed=P1)
+    assert classify(confirmed, _trail(world, "p1")).kind is Class.ROLLED_PAST_EXPECTED
+    assert classify(confirmed, _trail(world, "p2")).kind is Class.UNEXPECTED_AT_P1
+    assert classify(confirmed, _trail(world, "n1")).kind is Class.OWN_BEFORE_HEAD
+
+
+def test_what_the_authority_accepted_must_be_what_is_there() -> None:
+    """S-19: a look-alike is not the accepted commit, and an accepted commit that is not like ours is not ours."""
+    world = empty_world()
+    world.commit("p2", "a0", tree="t1")
+    target = intent_of().targets[0]
+    assert classify(target, _trail(world, "p1"), P1).kind is Class.ROLLED_PAST_EXPECTED
+    assert classify(target, _trail(world, "p2"), P1).kind is Class.UNEXPECTED_AT_P1
+    assert classify(target, _trail(world, "x1"), ref("x1")).kind is Class.UNVERIFIABLE
+    assert classify(target, _trail(world, "x1"), ref("x1"), over_maintenance=True).kind is Class.ROLLED_PAST_EXPECTED
+    assert classify(target, _trail(world, "p1"), over_maintenance=True).kind is Class.ROLLED_PAST_EXPECTED
+
+
+@given(
+    st.sampled_from([*sorted(HEADS.values()), "m1", "x2"]),
+    st.text(),
+    st.lists(st.tuples(st.text(), st.text())),
+    st.booleans(),
+)
+def test_messages_and_metadata_decide_nothing(
+    head: str, message: str, metadata: list[tuple[str, str]], noop: bool
+) -> None:
+    """P-13, T-O1, D-4."""
+    trail = _trail(empty_world(), head)
+    scrambled = tuple(evolve(each, message=message, metadata=tuple(metadata)) for each in trail.commits)
+    target = intent_of(noop=noop).targets[0]
+    other = Trail(Head(scrambled[0]), scrambled, trail.whole)
+    assert classify(target, trail).kind is classify(target, other).kind
+
+
+def test_the_walk_is_bounded() -> None:
+    """2.9: a longer way than the limit is unverifiable, and costs no more than the limit."""
+    for length, expected, kind in (
+        (WALK_LIMIT, Ending.SETTLED, Class.UNEXPECTED_MULTISTEP),
+        (WALK_LIMIT + 1, Ending.REFUSED, Class.UNVERIFIABLE),
+    ):
+        world, _ = scene("dead", "none")
+        previous = "a0"
+        for number in range(length):
+            previous = world.commit(f"long{number}", previous)
+        world.point(MAIN, previous)
+        found = _one(world)
+        assert (found.ending, found.classes) == (expected, ((MAIN, kind),))
+        looks = [call for call in world.calls if call.method == "look"]
+        assert len(looks) == WALK_LIMIT - 1
+
+
+def test_the_near_is_seen_without_reading_history() -> None:
+    """P-14: head at the input or one step past it needs one read."""
+    for movement in ("none", "ours", "unexpected"):
+        world, _ = scene("dead", movement)
+        _sweep(world)
+        assert [call.method for call in world.calls if call.port == "store"] == ["head"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The authority
+
+
+@pytest.mark.parametrize("status", TaskStatus)
+def test_the_authority_speaks_of_this_execution(status: TaskStatus) -> None:
+    """S-22, S-19, T-O9: open is running, whichever delivery; completed is ours only with our execution id."""
+    intent = intent_of()
+    expected = "running" if status.is_open else "dead" if status in DEAD else "other"
+    assert authority(intent, task(status)) == expected
+    assert authority(intent, task(status, retry_count=4, poll_count=9)) == expected
+    ours = authority(intent, task(status, result_execution="e1"))
+    assert ours == ("ours" if status is TaskStatus.COMPLETED else expected)
+
+
+def test_an_authority_that_contradicts_the_intent_is_not_believed() -> None:
+    """S-19."""
+    intent = intent_of()
+    confirmed = evolve(intent, state=IntentState.CONFIRMED, targets=(evolve(intent.targets[0], confirmed=P1),))
+    assert authority(confirmed, TASKS["ours"]) == "ours"
+    assert authority(confirmed, evolve(TASKS["ours"], result_ref=None)) == "ours"
+    assert authority(confirmed, evolve(TASKS["ours"], result_ref=ref("x1"))) == "unknown"
+    assert authority(intent, TASKS["unknown"]) == "unknown"
+    assert authority(intent, None) == "gone"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The decision, completely
+
+
+def _decision(says: str, movement: str, mode: Mode) -> SettlementKind | Ending:
+    """The decision table of 2.9, written a second time, by hand."""
+    if mode is Mode.PROBE:
+        return Ending.PROBED
+    if says == "running":
+        return Ending.DEFERRED
+    if says in {"gone", "unknown"}:
+        return Ending.REFUSED
+    if says == "other":
+        return K.SUPPRESSED
+    if movement == "unverifiable":
+        return Ending.REFUSED
+    if says == "ours":
+        return K.ROLLED_FORWARD if movement in {"ours", "buried"} else K.ACCEPTED_LOST
+    if movement == "violated":
+        return Ending.REFUSED
+    if movement == "ours":
+        return K.ROLLED_BACK if mode is Mode.EXCLUSIVE else K.ABANDONED
+    return K.NOT_PUBLISHED if movement == "none" else K.SUPERSEDED
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(("says", "movement"), list(product(AUTHORITIES, HEADS)))
+def test_the_decision_table_holds_for_every_combination(
+    says: str, movement: str, mode: Mode, *, confirmed: bool
+) -> None:
+    """R-13, R-14, S-21, S-22, K-01, K-02, D-6, T-O3, T-O9: authority x movement x mode, armed and confirmed."""
+    world, intent = scene(says, movement, confirmed=confirmed)
+    heads, entries = world.heads(), dict(world.entries)
+    found = _one(world, mode)
+    expected = _decision(says, movement, mode)
+    assert (found.authority, found.movement) == (says, movement)
+    assert found.next_action
+    assert found.alarm is (expected is K.ACCEPTED_LOST)
+    if isinstance(expected, Ending):
+        assert (found.ending, found.audit) == (expected, None)
+        assert (world.entries, world.heads(), world.writes()) == (entries, heads, [])
+        return
+    assert (found.ending, found.audit) == (Ending.SETTLED, expected)
+    assert world.heads() == ({**heads, MAIN: A} if expected is K.ROLLED_BACK else heads)
+    _assert_recovered(world, intent, expected)
+
+
+def test_an_unanswered_authority_or_target_defers() -> None:
+    """T-O10, L-06: fail closed, keep everything."""
+    for port, method in (("orchestrator", "reload"), ("store", "head"), ("store", "look")):
+        for answer in (Unknown("silence"), NotDone("no")):
+            world, _ = scene("dead", "buried")
+            world.always[port, method] = answer
+            entries = dict(world.entries)
+            found = _one(world)
+            refused = (method, answer) == ("look", NotDone("no"))
+            assert found.ending is (Ending.REFUSED if refused else Ending.DEFERRED)
+            assert world.entries == entries
+
+
+def test_accepted_while_only_armed_is_rolled_forward() -> None:
+    """D-6, T-O3, CW-21, CW-22: the crash between report and confirmation is no rollback."""
+    for movement in ("ours", "buried"):
+        world, intent = scene("ours", movement)
+        assert _one(world).audit is K.ROLLED_FORWARD
+        assert audit_of(world).movements == (Movement(MAIN, A, P1),)
+        _assert_recovered(world, intent, K.ROLLED_FORWARD)
+
+
+def test_an_accepted_no_op_is_not_lost_when_the_next_step_has_published() -> None:
+    """S-06: its ref is its input, and the input is still there."""
+    result = evolve(TASKS["ours"], result_ref=A)
+    for head, kind in (
+        ("a0", K.ROLLED_FORWARD),
+        ("x1", K.ROLLED_FORWARD),
+        ("x2", K.ROLLED_FORWARD),
+        ("root", K.ACCEPTED_LOST),
+    ):
+        world, intent = scene("ours", "none", intent=intent_of(noop=True))
+        world.tasks["w", "t1"] = result
+        world.point(MAIN, head)
+        assert _one(world).audit is kind
+        _assert_recovered(world, intent, kind)
+
+
+def test_a_dead_no_op_has_nothing_to_take_back() -> None:
+    """CW-25."""
+    for head, kind in (("a0", K.NOT_PUBLISHED), ("x1", K.SUPERSEDED)):
+        world, intent = scene("dead", "none", intent=intent_of(noop=True))
+        world.point(MAIN, head)
+        assert _one(world, Mode.EXCLUSIVE).audit is kind
+        assert world.heads()[MAIN] == head
+        _assert_recovered(world, intent, kind)
+
+
+def test_accepted_over_maintenance_is_found_by_the_accepted_ref() -> None:
+    """H-16: merged over maintenance, its tree was never known in advance."""
+    world, intent = scene("ours", "none", intent=intent_of(over_maintenance=True))
+    world.tasks["w", "t1"] = evolve(TASKS["ours"], result_ref=ref("x2"))
+    world.point(MAIN, "x2")
+    assert _one(world).audit is K.ROLLED_FORWARD
+    assert audit_of(world).movements == (Movement(MAIN, ref("x1"), ref("x2")),)
+    _assert_recovered(world, intent, K.ROLLED_FORWARD)
+
+
+def test_accepted_maintenance_becomes_known_to_the_sweep_that_finds_it() -> None:
+    """H-15, H-16, T-O14: the writer that swept may rebase over it at once."""
+    world, _ = scene("ours", "ours", intent=intent_of(operation=Operation.MAINTENANCE))
+    world.entries["decision/0000000003"] = "whatever"
+    swept = _sweep(world)
+    assert swept.maintained == (Maintained(A, P1),)
+    assert swept.epoch == 3
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Exclusive recovery
+
+
+def test_exclusive_recovery_needs_grounds() -> None:
+    """K-02, K-12: a lock token or an operator's word, never a flag alone."""
+    for grounds in ("", "  "):
+        with pytest.raises(ValueError, match="needs grounds"):
+            Recovery("op-1", MAIN, Mode.EXCLUSIVE, "operator", grounds=grounds)
+
+
+@pytest.mark.parametrize("backing", Backing)
+def test_going_back_shows_the_movement_and_leaves_the_authoritys_view(backing: Backing) -> None:
+    """R-16, T-O2, T-O26, D-5: the head is the input again, and the audit says from where."""
+    world, intent = scene("dead", "ours", confirmed=True, intent=intent_of(backing=backing))
+    assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
+    assert audit_of(world).movements == (Movement(MAIN, P1, A),)
+    assert audit_of(world).actor == "recoverer"
+    (published,) = [call for call in world.calls if call.method == "publish"]
+    plan = published.args[0]
+    assert (plan.target, plan.expected, plan.commit) == (MAIN, P1, A)
+    by_name = backing in {Backing.CONDITIONAL, Backing.LOCKED}
+    assert (plan.name is not None) is by_name
+    assert world.names == set()
+    if by_name:
+        assert attempt_number(plan.name, intent.logical_task) == intent.number  # so that the next attempt revokes it
+    _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+def test_nothing_comes_between_the_last_look_and_the_move() -> None:
+    """S-09, CW-29: plan first, then look, then move."""
+    world, _ = scene("dead", "ours", confirmed=True)
+    _sweep(world, Mode.EXCLUSIVE)
+    methods = [call.method for call in world.calls]
+    sent = methods.index("publish")
+    assert methods[sent - 1] == "head"
+    prepared = [n for n, call in enumerate(world.calls) if call.args and str(call.args[0]).startswith("prepared/")]
+    assert any(world.calls[n].method == "create_if_absent" for n in prepared if n < sent)
+
+
+def test_a_look_alike_of_an_accepted_commit_is_never_taken_back() -> None:
+    """S-16, T-O1: deterministic attempts give equal trees; the second was accepted, the first is being recovered."""
+    world, intent = scene("dead", "ours")
+    world.stored_claims.append(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    world.tasks["w", "t2"] = task(TaskStatus.COMPLETED, task_id="t2", result_execution="e2", result_ref=P1)
+    assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
+    assert world.heads()[MAIN] == P1
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    ["rival lives", "rival gone", "own claim gone", "soft", "dirty", "plan for another head"],
+)
+def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(spoil: str) -> None:
+    """S-16, K-02, F-07: exclusive recovery then only keeps the books."""
+    backing = Backing.SOFT if spoil == "soft" else Backing.CONDITIONAL
+    world, intent = scene("dead", "ours", intent=intent_of(backing=backing))
+    if spoil.startswith("rival"):
+        world.stored_claims.append(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    if spoil == "rival lives":
+        world.tasks["w", "t2"] = task(TaskStatus.IN_PROGRESS, task_id="t2")
+    if spoil == "own claim gone":
+        world.stored_claims.clear()
+    if spoil == "dirty":
+        world.point(MAIN, "p1", dirty=True)
+    if spoil == "plan for another head":
+        plan = Prepared("op-1", "earlier", GROUNDS, (Movement(MAIN, ref("p0"), A),))
+        world.entries[keys.prepared_key("op-1")] = codec.dumps(plan)
+    assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
+    assert world.heads()[MAIN] == P1
+    _assert_recovered(world, intent, K.ABANDONED)
+
+
+def test_a_dead_rival_with_the_same_tree_does_not_stand_in_the_way() -> None:
+    """S-16: every commit removed belongs to dead attempts."""
+    world, intent = scene("dead", "ours")
+    world.stored_claims.append(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    world.stored_claims.append(claim_like(intent, task_id="t3", number=3, execution="e3", tree="another"))
+    world.tasks["w", "t2"] = task(TaskStatus.FAILED, task_id="t2")
+    assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
+
+
+def test_a_published_commit_that_did_not_land_on_its_input_is_not_taken_back() -> None:
+    """T-O22, F-01: going back to the input would erase the commit it landed on."""
+    world, intent = scene("dead", "ours", confirmed=True)
+    world.commits[P1] = Commit(P1, (ref("x1"),), "t1")
+    world.point(MAIN, "p1")
+    assert _one(world, Mode.EXCLUSIVE).audit is K.SUPERSEDED
+    assert world.heads()[MAIN] == P1
+    _assert_recovered(world, intent, K.SUPERSEDED)
+
+
+@pytest.mark.parametrize("head", ["n1", "x1", None, "a0"])
+def test_a_head_that_moves_before_the_move_is_left_alone(head: str | None) -> None:
+    """T-O22, S-15: the plan names the head it goes back from; one that is back already is success (D-9)."""
+    world, _ = scene("dead", "ours", confirmed=True)
+    paused = Paused(sweep(MAIN, Mode.EXCLUSIVE, "recoverer", GROUNDS), world)
+    while not world.names:
+        paused.advance(1)
+    if head is None:
+        del world.branches[MAIN]
+    else:
+        world.point(MAIN, head)
+    (found,) = done(paused.finish()).outcomes
+    assert "publish" not in [call.method for call in world.calls]
+    if head == "a0":
+        assert found.audit is K.ROLLED_BACK
+        return
+    assert found.ending is Ending.REFUSED
+    assert "planned to go back from p1" in found.reason
+    assert world.heads().get(MAIN) == head
+    assert world.names == set()
+
+
+def test_an_anchor_that_is_somebody_elses_is_not_touched() -> None:
+    """S-22, S-31: a name that exists refuses, and is not deleted."""
+    world, _ = scene("dead", "ours", confirmed=True)
+    world.always["store", "open_staging"] = NotDone("exists")
+    assert _one(world, Mode.EXCLUSIVE).ending is Ending.REFUSED
+    assert not {"drop", "publish"} & {call.method for call in world.calls}
+    world.always["store", "open_staging"] = Unknown("silence")
+    assert _one(world, Mode.EXCLUSIVE).ending is Ending.REFUSED
+    assert [call.method for call in world.calls].count("drop") == 1
+    assert world.heads()[MAIN] == P1
+
+
+def test_a_refused_move_is_judged_by_where_the_branch_is() -> None:
+    """D-9, T-O6: another recovery moved it between our look and our move."""
+    for head in ("a0", "p1", "n1", None):
+        world, _ = scene("dead", "ours", confirmed=True)
+        paused = Paused(sweep(MAIN, Mode.EXCLUSIVE, "recoverer", GROUNDS), world)
+        while not (world.names and world.calls[-1].method == "head"):
+            paused.advance(1)
+        world.always["store", "publish"] = NotDone("the head is another, or the branch is protected")
+        if head is None:
+            del world.branches[MAIN]
+        else:
+            world.point(MAIN, head)
+        (found,) = done(paused.finish()).outcomes
+        assert found.ending is (Ending.SETTLED if head == "a0" else Ending.REFUSED)
+        assert [call.method for call in world.calls].count("publish") == 1
+
+
+def test_a_relocation_without_answer_is_revoked_and_deferred() -> None:
+    """CW-29, T-O5: never sent again from the same observation; the next sweep settles from the plan."""
+    for fault in (Fault.LOST_ANSWER, Fault.LOST_REQUEST):
+        world, intent = scene("dead", "ours", confirmed=True)
+        at = _number_of(world, "publish")
+        (found,) = _sweep(world, Mode.EXCLUSIVE, fault, at).outcomes
+        assert found.ending is Ending.DEFERRED
+        assert world.names == set()
+        assert [call.method for call in world.calls].count("publish") == (fault is Fault.LOST_ANSWER)
+        assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
+        assert audit_of(world).movements == (Movement(MAIN, P1, A),)
+        _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+def _number_of(world: World, method: str) -> int:
+    copied = world.copy()
+    _sweep(copied, Mode.EXCLUSIVE)
+    return [call.method for call in copied.calls].index(method)
+
+
+def test_a_settle_only_sweep_finishes_a_rollback_from_its_plan() -> None:
+    """CW-29: the head shows no movement, the plan says why."""
+    world, intent = scene("dead", "ours", confirmed=True)
+    with pytest.raises(CrashedError):
+        _sweep(world, Mode.EXCLUSIVE, Fault.CRASH_AFTER, _number_of(world, "publish"))
+    assert world.heads()[MAIN] == A
+    assert _one(world).audit is K.ROLLED_BACK
+    assert audit_of(world).movements == (Movement(MAIN, P1, A),)
+    _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Several targets
+
+
+def _two(says: str, first: str, second: str, *, confirmed: bool = False) -> tuple[World, Intent]:
+    world, intent = scene(says, first, confirmed=confirmed, intent=intent_of(MAIN, FAR))
+    world.point(FAR, HEADS[second])
+    return world, intent
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "movement"),
+    [
+        ("ours", "ours", "ours"),
+        ("ours", "buried", "buried"),
+        ("ours", "none", "partial"),
+        ("none", "buried", "unexpected"),
+        ("none", "none", "none"),
+        ("ours", "unexpected", "unexpected"),
+        ("ours", "violated", "violated"),
+        ("violated", "unverifiable", "unverifiable"),
+    ],
+)
+@pytest.mark.parametrize("says", ["ours", "dead"])
+@pytest.mark.parametrize("mode", [Mode.SETTLE_ONLY, Mode.EXCLUSIVE])
+def test_several_targets_are_settled_together_or_not_at_all(
+    says: str, first: str, second: str, movement: str, mode: Mode
+) -> None:
+    """R-14, S-20: one kind for all; one doubtful target keeps the whole intent."""
+    for targets in ((first, second), (second, first)):
+        world, intent = _two(says, *targets)
+        heads = world.heads()
+        found = _one(world, mode)
+        assert found.movement == movement
+        moves = says == "dead" and mode is Mode.EXCLUSIVE and movement in {"ours", "partial"}
+        assert world.heads() == ({**heads, MAIN: A, FAR: A} if moves else heads)
+        if found.ending is Ending.REFUSED:
+            assert movement in {"violated", "unverifiable"}
+            assert settled_kind(world) is None
+            continue
+        assert found.audit is not None
+        assert (found.audit is K.ROLLED_FORWARD) is (says == "ours" and movement in {"ours", "buried"})
+        assert (found.audit is K.ROLLED_BACK) is moves
+        if moves and movement == "partial":
+            assert {each.moves for each in audit_of(world).movements} == {True, False}
+        _assert_recovered(world, intent, found.audit)
+
+
+def test_an_intent_is_settled_from_whichever_target_it_is_found_under() -> None:
+    """R-20, L-08: and is then gone from all of them."""
+    world, intent = _two("dead", "none", "none")
+    done(run(sweep(FAR, Mode.SETTLE_ONLY, "recoverer"), world))
+    _assert_recovered(world, intent, K.NOT_PUBLISHED)
+
+
+def test_recovery_looks_at_the_intents_own_branch() -> None:
+    """T-O8, R-20, R-31: two branches of one repository with equal heads; only the one named is looked at and moved."""
+    world, _ = scene("dead", "ours", confirmed=True, intent=intent_of(EU))
+    world.point(MAIN, "p1")
+    assert _sweep(world, Mode.EXCLUSIVE).outcomes == ()
+    (found,) = done(run(sweep(EU, Mode.EXCLUSIVE, "recoverer", GROUNDS), world)).outcomes
+    assert found.audit is K.ROLLED_BACK
+    assert (world.heads()[EU], world.heads()[MAIN]) == (A, P1)
+    assert {call.args[0] for call in world.calls if call.method == "head"} == {EU}
+
+
+def test_each_intent_is_judged_on_a_fresh_look() -> None:
+    """R-20: the second depends on what recovering the first has done."""
+    world, first = scene("dead", "ours", confirmed=True)
+    second = evolve(intent_of(operation_id="op-2"), execution="e2", task_id="t2")
+    done(run(ledger.arm(evolve(second, targets=(evolve(second.targets[0], tree="t2"),))), world))
+    world.tasks["w", "t2"] = task(TaskStatus.FAILED, task_id="t2")
+    swept = _sweep(world, Mode.EXCLUSIVE)
+    assert [(each.operation_id, each.audit) for each in swept.outcomes] == [
+        (first.operation_id, K.ROLLED_BACK),
+        ("op-2", K.NOT_PUBLISHED),  # seen before the first was taken back it would have been superseded
+    ]
+
+
+def test_one_doubtful_intent_does_not_keep_the_others_from_being_settled() -> None:
+    """T-O12, L-08, R-21: the unresolved are named, per target."""
+    world, _ = scene("running", "none")
+    other = evolve(intent_of(operation_id="op-2"), task_id="t2")
+    done(run(ledger.arm(other), world))
+    world.tasks["w", "t2"] = task(TaskStatus.FAILED, task_id="t2")
+    swept = _sweep(world)
+    assert swept.unresolved == ("op-1",)
+    assert settled_kind(world, "op-2") is K.NOT_PUBLISHED
+    assert done(run(sweep(EU, Mode.SETTLE_ONLY, "recoverer"), world)).unresolved == ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Modes, live owners, vanished and unreadable records
+
+
+def test_a_clean_target_costs_three_reads() -> None:
+    """R-07, S-38: no intents, no work."""
+    world = empty_world()
+    assert _sweep(world) == Swept((), (), (), 0)
+    assert [call.method for call in world.calls] == ["list", "list", "list"]
+
+
+@pytest.mark.parametrize(("says", "movement"), list(product(AUTHORITIES, HEADS)))
+def test_a_probe_writes_nothing(says: str, movement: str) -> None:
+    """R-06: also on an intent that is settled and only needs closing."""
+    world, intent = scene(says, movement)
+    swept = _sweep(world, Mode.PROBE)
+    assert swept.unresolved == ("op-1",)
+    assert world.writes() == []
+    done(run(write_settlement(Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),))), world))
+    world.calls.clear()
+    assert _sweep(world, Mode.PROBE).outcomes[0].ending is Ending.ALREADY_SETTLED
+    assert world.writes() == []
+    assert intent.operation_id in world.under("open/")[0]
+
+
+@pytest.mark.parametrize("mode", [Mode.SETTLE_ONLY, Mode.EXCLUSIVE])
+@pytest.mark.parametrize("movement", HEADS)
+@pytest.mark.parametrize("status", [TaskStatus.IN_PROGRESS, TaskStatus.SCHEDULED])
+def test_a_live_owner_is_left_alone(status: TaskStatus, movement: str, mode: Mode) -> None:
+    """S-22, T-O9: between arming and reporting nothing of it is touched."""
+    world, _ = scene("running", movement)
+    world.tasks["w", "t1"] = task(status, retry_count=3)
+    entries, heads = dict(world.entries), world.heads()
+    found = _one(world, mode)
+    assert found.ending is Ending.DEFERRED
+    assert (world.entries, world.heads(), world.names) == (entries, heads, set())
+
+
+def test_the_advised_action_helps() -> None:
+    """T-O13, L-06, L-10: what each refusal tells a person to do makes the next sweep succeed."""
+    world, intent = scene("running", "ours")
+    assert "Wait until the orchestrator has ended that task" in _one(world).next_action
+    world.tasks["w", "t1"] = TASKS["dead"]
+    assert _one(world).audit is K.ABANDONED
+
+    for movement in ("violated", "unverifiable"):
+        world, intent = scene("dead", movement)
+        assert "with the input on it" in _one(world).next_action
+        world.point(MAIN, "p1")
+        assert _one(world).audit is K.ABANDONED
+
+    for says in ("gone", "unknown"):
+        world, intent = scene(says, "none")
+        assert "by hand" in _one(world).next_action
+        done(run(ledger.settle(intent, K.ABANDONED, (Movement(MAIN, A, A),), "operator", 5), world))
+        assert _sweep(world).unresolved == ()
+
+    world, intent = scene("dead", "none")
+    del world.entries[keys.intent_key("op-1")]
+    found = _one(world)
+    pointer = keys.open_key(MAIN, "op-1")
+    assert (found.ending, pointer in found.next_action) == (Ending.REFUSED, True)
+    del world.entries[pointer]
+    assert _sweep(world).unresolved == ()
+
+    world, intent = scene("dead", "none")
+    misplaced = keys.open_key(EU, "op-1")
+    world.entries[misplaced] = world.entries[pointer]
+    swept = done(run(sweep(EU, Mode.SETTLE_ONLY, "recoverer"), world))
+    assert (swept.outcomes[0].ending, misplaced in swept.outcomes[0].next_action) == (Ending.REFUSED, True)
+    assert world.under("intent/")
+    del world.entries[misplaced]
+    assert _one(world).audit is K.NOT_PUBLISHED
+
+    world, intent = scene("ours", "none")
+    assert "restore the accepted commit" in _one(world).next_action
+
+
+def test_a_record_that_vanishes_was_settled_by_somebody_else() -> None:
+    """CW-27, T-O10, T-O7."""
+    for mode in Mode:
+        world, intent = scene("dead", "ours")
+        paused = Paused(sweep(MAIN, mode, "late", GROUNDS), world)
+        paused.advance(1)
+        assert _one(world).audit is K.ABANDONED
+        (found,) = done(paused.finish()).outcomes
+        assert (found.ending, found.audit) == (Ending.ALREADY_SETTLED, K.ABANDONED)
+        _assert_recovered(world, intent, K.ABANDONED)
+
+
+def test_a_confirmation_that_lands_after_the_listing_is_seen() -> None:
+    """T-O11: the record is read afresh, never from the listing."""
+    world, intent = scene("dead", "ours")
+    world.commit("p2", "a0", tree="t1")
+    world.point(MAIN, "p2")
+    paused = Paused(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), world)
+    paused.advance(1)
+    done(run(ledger.confirm(intent, {MAIN: P1}), world))
+    (found,) = done(paused.finish()).outcomes
+    assert found.audit is K.SUPERSEDED  # the armed record would have called p2 its own
+    _assert_recovered(world, intent, K.SUPERSEDED)
+
+
+def test_a_confirmation_at_any_moment_of_the_sweep_leaves_no_open_intent() -> None:
+    """T-O11, S-21: the owner may be slow, not dead."""
+    for moment in range(12):
+        world, intent = scene("dead", "ours")
+        paused = Paused(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), world)
+        paused.advance(moment)
+        run(ledger.confirm(intent, {MAIN: P1}), world)
+        done(paused.finish())
+        _assert_recovered(world, intent, K.ABANDONED)
+
+
+@pytest.mark.parametrize("key", ["intent/op-1", "settled/op-1", "prepared/op-1", "audit/op-1"])
+@pytest.mark.parametrize("text", ['{"schema": 2}', "not json", "{}"])
+def test_an_unreadable_record_is_refused_and_kept(key: str, text: str) -> None:
+    """R-19: of whichever kind."""
+    for mode in (Mode.SETTLE_ONLY, Mode.EXCLUSIVE):
+        world, _ = scene("dead", "ours")
+        world.entries[key] = text
+        found = _one(world, mode)
+        assert found.ending is Ending.REFUSED
+        assert key in found.reason
+        assert world.entries[key] == text
+        assert world.under("open/")
+
+
+def test_a_ledger_that_cannot_be_listed_gives_no_sweep() -> None:
+    """D-2, S-26: each of the three listings; silence is not emptiness."""
+    for at in range(3):
+        for fault in (Fault.REFUSAL, Fault.LOST_REQUEST):
+            answer = run(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), empty_world(), fault, at, times=3)
+            assert isinstance(answer, NotDone if fault is Fault.REFUSAL else Unknown)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Crashes and races
+
+
+@frozen
+class Scene:
+    """A path through the machine that writes: where it starts, how far it may go, how it ends."""
+
+    world: World
+    intent: Intent
+    mode: Mode
+    kind: SettlementKind
+
+
+def _scene(start: tuple[World, Intent], mode: Mode, kind: SettlementKind) -> Scene:
+    return Scene(*start, mode, kind)
+
+
+_MAINTENANCE = intent_of(operation=Operation.MAINTENANCE)
+SCENES = {
+    "accepted": _scene(scene("ours", "ours"), Mode.SETTLE_ONLY, K.ROLLED_FORWARD),
+    "accepted maintenance": _scene(scene("ours", "ours", intent=_MAINTENANCE), Mode.SETTLE_ONLY, K.ROLLED_FORWARD),
+    "suppressed": _scene(scene("other", "unexpected"), Mode.SETTLE_ONLY, K.SUPPRESSED),
+    "not published": _scene(scene("dead", "none"), Mode.SETTLE_ONLY, K.NOT_PUBLISHED),
+    "abandoned": _scene(scene("dead", "ours"), Mode.SETTLE_ONLY, K.ABANDONED),
+    "lost": _scene(scene("ours", "none"), Mode.SETTLE_ONLY, K.ACCEPTED_LOST),
+    "rolled back": _scene(scene("dead", "ours", confirmed=True), Mode.EXCLUSIVE, K.ROLLED_BACK),
+    "rolled back, armed": _scene(scene("dead", "ours"), Mode.EXCLUSIVE, K.ROLLED_BACK),
+    "two rolled back": _scene(_two("dead", "ours", "ours"), Mode.EXCLUSIVE, K.ROLLED_BACK),
+    "part rolled back": _scene(_two("dead", "none", "ours"), Mode.EXCLUSIVE, K.ROLLED_BACK),
+}
+
+
+def _calls_of(world: World, mode: Mode) -> int:
+    copied = world.copy()
+    _sweep(copied, mode)
+    return len(copied.calls)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("name", SCENES)
+def test_a_fault_at_any_single_call_changes_nothing_in_the_end(name: str, fault: Fault) -> None:
+    """R-05, R-18, S-21, CW-21..CW-24, CW-28, CW-29, L-06, T-O24, T-O28: strike each call in turn, then sweep again."""
+    original, intent, mode, kind = SCENES[name].world, SCENES[name].intent, SCENES[name].mode, SCENES[name].kind
+    reference = original.copy()
+    _sweep(reference, mode)
+    struck = 0
+    for at in range(_calls_of(original, mode)):
+        world = original.copy()
+        answer = None
+        try:
+            answer = run(sweep(MAIN, mode, "recoverer", GROUNDS), world, fault, at)
+            struck += 1
+        except CrashedError:
+            struck += 1
+        assert answer is None or not fault.crashes or world.calls[at].port == "clock"
+        _sweep_all(world, intent, mode)
+        assert world.heads() == reference.heads()
+        assert audit_of(world).movements == audit_of(reference).movements
+        assert set(world.entries) == set(reference.entries)
+        assert len(world.names) <= 1
+        _assert_recovered(world, intent, kind)
+    assert struck == _calls_of(original, mode)
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+@pytest.mark.parametrize("name", [name for name, each in SCENES.items() if each.mode is Mode.EXCLUSIVE])
+def test_a_rollback_that_died_anywhere_is_finished_without_moving_anything_else(name: str, fault: Fault) -> None:
+    """CW-29, S-22, L-06: the next worker's settle-only sweep finds it rolled back or abandoned, and says which."""
+    original, intent, mode = SCENES[name].world, SCENES[name].intent, SCENES[name].mode
+    for at in range(_calls_of(original, mode)):
+        world = original.copy()
+        try:
+            _sweep(world, mode, fault, at)
+        except CrashedError:
+            heads = world.heads()
+            _sweep_all(world, intent)
+            assert world.heads() == heads
+        back = all(world.heads()[each.target] == A for each in intent.targets)
+        _assert_recovered(world, intent, K.ROLLED_BACK if back else K.ABANDONED)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_two_sweeps_at_once_both_end_with_one_audit(name: str) -> None:
+    """L-07, D-9, T-O7: every way of interleaving them once and once again."""
+    original, intent, mode, kind = SCENES[name].world, SCENES[name].intent, SCENES[name].mode, SCENES[name].kind
+    length = _calls_of(original, mode)
+    for first, second in product(range(length + 1), repeat=2):
+        world = original.copy()
+        one = Paused(sweep(MAIN, mode, "one", GROUNDS), world)
+        two = Paused(sweep(MAIN, mode, "two", GROUNDS), world)
+        one.advance(first)
+        two.advance(second)
+        assert done(one.finish()).unresolved == ()
+        assert done(two.finish()).unresolved == ()
+        _assert_recovered(world, intent, kind)
+
+
+def test_an_exclusive_and_a_settle_only_sweep_agree_on_one_kind() -> None:
+    """L-07, S-21: the first settlement stands for both."""
+    original, intent, mode = SCENES["rolled back"].world, SCENES["rolled back"].intent, Mode.EXCLUSIVE
+    length = _calls_of(original, mode)
+    for first, second in product(range(length + 1), repeat=2):
+        world = original.copy()
+        one = Paused(sweep(MAIN, mode, "one", GROUNDS), world)
+        two = Paused(sweep(MAIN, Mode.SETTLE_ONLY, "two"), world)
+        two.advance(first)
+        one.advance(second)
+        found = (*done(two.finish()).outcomes, *done(one.finish()).outcomes)
+        kind = settled_kind(world)
+        assert kind in {K.ROLLED_BACK, K.ABANDONED}
+        assert {each.audit for each in found} == {kind}
+        _assert_recovered(world, intent, kind)
+
+
+@given(st.sampled_from(["rolled back", "rolled back, armed", "part rolled back"]), st.lists(st.sampled_from([0, 1, 2])))
+def test_any_interleaving_of_three_sweeps_agrees_on_one_kind(name: str, schedule: list[int]) -> None:
+    """L-07, CW-29, T-O3: a rollback is never written down as *not published*, whoever looks when."""
+    original, intent, mode = SCENES[name].world, SCENES[name].intent, SCENES[name].mode
+    world = original.copy()
+    sweeps = [Paused(sweep(MAIN, each, f"sweep {each}", GROUNDS), world) for each in (mode, Mode.SETTLE_ONLY, mode)]
+    for each in schedule:
+        sweeps[each].advance(1)
+    found = [one for each in sweeps for one in done(each.finish()).outcomes]
+    kind = settled_kind(world)
+    assert kind in {K.ROLLED_BACK, K.ABANDONED}
+    assert {one.audit for one in found} == {kind}
+    _assert_recovered(world, intent, kind)
+
+
+def test_the_owner_and_a_sweep_settle_at_once() -> None:
+    """S-21, CW-22: an accepted attempt closes its own intent while a sweep does the same."""
+    for first, second in product(range(9), range(7)):
+        world, intent = scene("ours", "ours", confirmed=True)
+        one = Paused(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), world)
+        two = Paused(ledger.settle(intent, K.ACCEPTED, (Movement(MAIN, A, P1),), "worker-1", 9), world)
+        one.advance(first)
+        two.advance(second)
+        assert done(one.finish()).unresolved == ()
+        kind = done(two.finish()).kind
+        assert kind.accepts
+        _assert_recovered(world, intent, kind)
+
+
+def test_a_crash_between_the_removals_is_finished_by_the_next_sweep() -> None:
+    """CW-24, R-18: the record is gone, a pointer is left; it is closed without a second audit."""
+    world, intent = _two("dead", "none", "none")
+    done(run(ledger.settle(intent, K.NOT_PUBLISHED, (Movement(MAIN, A, A), Movement(FAR, A, A)), "worker-1", 1), world))
+    world.entries[keys.open_key(FAR, "op-1")] = pointer("op-1")
+    (found,) = done(run(sweep(FAR, Mode.SETTLE_ONLY, "recoverer"), world)).outcomes
+    assert found.ending is Ending.ALREADY_SETTLED
+    assert audit_of(world).actor == "worker-1"
+    _assert_recovered(world, intent, K.NOT_PUBLISHED)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The machine
+
+
+EVENTS = sorted(
+    (
+        each
+        for _, each in inspect.getmembers(e, inspect.isclass)
+        if issubclass(each, Event) and each not in {Event, e.Because}
+    ),
+    key=lambda each: each.__name__,
+)
+
+
+def _sample(kind: type[Event]) -> Event:
+    settlement = Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),))
+    plan = Prepared("op-1", "one", GROUNDS, (Movement(MAIN, P1, A),))
+    samples: list[Event] = [
+        e.RecordFound(intent_of()),
+        e.SettlementFound(settlement),
+        e.SettlementStands(settlement),
+        e.TaskSeen(TASKS["dead"]),
+        e.PlanRead(plan),
+        e.PlanStands(plan),
+        e.OwnersRead(dead=True),
+        e.TargetsSeen((_trail(empty_world(), "p1"),)),
+        e.AuditStands(records_audit_of(intent_of(), settlement, "one", 1)),
+    ]
+    for each in samples:
+        if type(each) is kind:
+            return each
+    return kind("because") if issubclass(kind, e.Because) else kind()
+
+
+def test_an_event_that_is_not_allowed_is_loud_and_changes_nothing() -> None:
+    """The engine's promise, for every phase and every event of this machine."""
+    subject = Recovery("op-1", MAIN, Mode.SETTLE_ONLY, "recoverer")
+    refused = 0
+    for phase, kind in product(Phase, EVENTS):
+        if kind.__name__ in RECOVERY.allowed(phase):
+            continue
+        state = State(phase, subject, RecoveryKnown(intent=intent_of()))
+        before = codec.dumps(state)
+        with pytest.raises(ProtocolError, match=f"{kind.__name__} is not allowed in phase {phase.name}"):
+            step(state, _sample(kind))
+        assert codec.dumps(state) == before
+        refused += 1
+    assert refused == len(Phase) * len(EVENTS) - len({(row.phase, row.event) for row in RECOVERY.definition.rows})
+
+
+def _fired(world: World, subject: Recovery, fault: Fault | None = None, at: int = -1) -> list[str]:
+    """Drive one recovery by hand and give the rows it took; each state survives being stored in between."""
+    rows: list[str] = []
+    state, commands = start(subject)
+    number = 0
+    while commands:
+        assert outcome(state) is None
+        event = run(perform(commands[0], subject), world, fault if number == at else None, 0, times=99)
+        stored = codec.loads(codec.dumps(state), cast("type[RecoveryState]", State))
+        fired = RECOVERY.fire(stored, event)
+        rows.append(fired.row.id)
+        state, commands = fired.state, fired.commands
+        number += 1
+    assert RECOVERY.is_terminal(state)
+    assert outcome(state) is not None
+    return rows
+
+
+def test_every_row_is_taken() -> None:
+    """Row coverage: no line of the table is dead."""
+    taken: set[str] = set()
+
+    def take(world: World, mode: Mode, fault: Fault | None = None, at: int = -1, target: object = None) -> int:
+        under = EU if target is EU else MAIN
+        rows = _fired(world, Recovery("op-1", under, mode, "recoverer", 1, GROUNDS), fault, at)
+        taken.update(rows)
+        return len(rows)
+
+    for says, movement, mode in product(AUTHORITIES, HEADS, Mode):
+        world, _ = scene(says, movement)
+        steps = take(world.copy(), mode)
+        for at, fault in product(range(steps), (Fault.REFUSAL, Fault.LOST_REQUEST)):
+            take(world.copy(), mode, fault, at)
+    take(scene("dead", "none")[0], Mode.SETTLE_ONLY, target=EU)
+    take(scene("dead", "ours", intent=intent_of(backing=Backing.SOFT))[0], Mode.EXCLUSIVE)
+    for key, mode in product(("intent", "settled", "prepared"), (Mode.SETTLE_ONLY, Mode.PROBE)):
+        world, _ = scene("dead", "none")
+        world.entries[f"{key}/op-1"] = "{}"
+        take(world, mode)
+    plan = codec.dumps(Prepared("op-1", "one", GROUNDS, (Movement(MAIN, P1, A),)))
+    for movement, mode in product(("none", "ours"), Mode):
+        world, _ = scene("dead", movement)
+        world.entries["prepared/op-1"] = plan
+        take(world, mode)
+    world, _ = scene("dead", "ours")
+    world.always["store", "publish"] = Unknown("silence")
+    take(world, Mode.EXCLUSIVE)
+    settlement = codec.dumps(Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),)))
+    for gone, mode in product((False, True), Mode):
+        world, _ = scene("dead", "none")
+        world.entries["settled/op-1"] = settlement
+        if gone:
+            del world.entries["intent/op-1"]
+        take(world, mode)
+    world, _ = scene("dead", "none")
+    del world.entries["intent/op-1"]
+    take(world, Mode.SETTLE_ONLY)
+    assert taken == {row.id for row in RECOVERY.definition.rows}
+
+
+def test_the_facts_are_complete() -> None:
+    """Every movement and authority the table speaks of is one the classifier gives."""
+    facts = RECOVERY.definition.facts_by_name
+    assert facts["movement"].values == MOVEMENTS == (*list(HEADS)[:2], "partial", *list(HEADS)[2:])
+    assert facts["authority"].values == AUTHORITIES
+
+
+def test_a_foreign_command_is_refused() -> None:
+    """Misuse is loud."""
+    with pytest.raises(ProtocolError, match="Command is not a command of this machine"):
+        perform(Command(), Recovery("op-1", MAIN, Mode.PROBE, "recoverer"))
+
+
+def test_recovering_one_intent_needs_no_sweep() -> None:
+    """The operator's tool: one operation id."""
+    world, intent = scene("dead", "ours", confirmed=True)
+    found = run(recover(Recovery("op-1", MAIN, Mode.EXCLUSIVE, "operator", 5, "nobody is publishing")), world)
+    assert (found.operation_id, found.audit, found.classes) == (
+        "op-1",
+        K.ROLLED_BACK,
+        ((MAIN, Class.ROLLED_PAST_EXPECTED),),
+    )
+    assert (audit_of(world).actor, audit_of(world).at) == ("operator", 5)
+    _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Structure
+
+MAY_CALL = {
+    ("coordination", "get"),
+    ("coordination", "create_if_absent"),
+    ("coordination", "swap"),
+    ("coordination", "list"),
+    ("orchestrator", "reload"),
+    ("store", "head"),
+    ("store", "look"),
+    ("store", "claims"),
+    ("store", "open_staging"),
+    ("store", "drop"),
+    ("store", "publish"),
+}
+
+
+def _sources() -> Iterator[ast.Module]:
+    for package in (perago_core.ledger, perago_core.recovery):
+        for path in sorted(Path(inspect.getfile(package)).parent.glob("*.py")):
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_no_recovery_command_is_a_report() -> None:
+    """K-01, S-07: over the commands, and over every call that ledger and recovery spell out."""
+    asked = {row.ask.command.__name__ for row in RECOVERY.definition.rows if row.ask is not None}
+    waited = {command.__name__ for commands in RECOVERY.definition.waits.values() for command in commands}
+    assert asked | {"ReadRecord"} == waited
+    assert not [name for name in waited if "Report" in name]
+    spelt: set[tuple[str, str]] = set()
+    publishes = 0
+    for module in _sources():
+        for node in ast.walk(module):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            words = [arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant)]
+            if node.func.id == "Call" and len(words) == 2:
+                spelt.add((str(words[0]), str(words[1])))
+                publishes += words[1] == "publish"
+            elif node.func.id == "_insist":
+                spelt.add(("coordination", str(words[0])))
+    assert spelt == MAY_CALL
+    assert publishes == 1
+
+
+def test_no_recovery_ever_calls_report() -> None:
+    """S-07: over what the conversations really yield, in every scene and mode."""
+    called: list[Call] = []
+    for says, movement, mode in product(AUTHORITIES, HEADS, Mode):
+        world, _ = scene(says, movement)
+        _sweep(world, mode)
+        called += world.calls
+        if mode is not Mode.EXCLUSIVE:
+            assert not {"publish", "open_staging", "drop"} & {call.method for call in world.calls}
+    assert {(call.port, call.method) for call in called} <= MAY_CALL | {("clock", "wall")}
+
+
+def test_the_charges_are_the_ledgers_but_for_the_one_move() -> None:
+    """H-05: recovery never spends the attempt's own budget classes."""
+    world, _ = scene("dead", "ours", confirmed=True)
+    _sweep(world, Mode.EXCLUSIVE)
+    assert {call.method for call in world.calls if call.charge != "ledger"} == {"publish", "wall"}
+
+
+def test_sweeping_costs_the_same_with_any_number_of_settled_intents_and_other_targets() -> None:
+    """S-38, L-08."""
+    costs: set[int] = set()
+    for settled in (0, 10, 100):
+        world, _ = scene("dead", "ours")
+        for number in range(settled):
+            past = intent_of(operation_id=f"past-{number}")
+            done(run(ledger.arm(past), world))
+            done(run(ledger.settle(past, K.ACCEPTED, (Movement(MAIN, A, A),), "worker-1", 1), world))
+            done(run(ledger.arm(intent_of(EU, operation_id=f"elsewhere-{number}")), world))
+        world.calls.clear()
+        assert [each.operation_id for each in _sweep(world).outcomes] == ["op-1"]
+        costs.add(len(world.calls))
+    assert costs == {14}
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_branch_that_went_back_or_vanished_is_kept_for_a_person(*, missing: bool) -> None:
+    """R-12, T-O21: in every mode."""
+    for mode in (Mode.SETTLE_ONLY, Mode.EXCLUSIVE):
+        world, _ = scene("dead", "violated")
+        assert world.heads()[MAIN] == ROOT
+        if missing:
+            del world.branches[MAIN]
+        found = _one(world, mode)
+        assert (found.ending, found.classes) == (Ending.REFUSED, ((MAIN, Class.INVARIANT_VIOLATION),))

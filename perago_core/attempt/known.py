@@ -204,8 +204,8 @@ def _own_head_seen(state: AttemptState, event: e.HeadSeen) -> Known:
 
 
 def _commit_seen(state: AttemptState, event: e.CommitSeen) -> Known:
-    known = state.known
-    if event.commit is not None and fence.verified(plan_of(known), event.commit):
+    known, commit = state.known, event.commit
+    if commit is not None and commit.ref == known.published and fence.verified(plan_of(known), commit):
         return known
     return known.learn(uncertain=True, refusal=EXPLANATIONS[e.CommitSeen](state.subject, event))
 

@@ -181,9 +181,9 @@ ROWS: tuple[Row, ...] = (
     Row("H6", P.HEAD, e.HeadSeen, when(verdict="late"), P.CLEAN_UP, ask.clean_up),
     *refused("HX", P.HEAD, f.HeadUnknown),
 
-    Row("P1", P.PUBLICATION, e.Published, when(backing="soft"), P.REPORT, ask.report_published),
-    Row("P2", P.PUBLICATION, e.Published, when(backing=STRONG, moves="to a commit"), P.READ_BACK, ask.read_commit),
-    Row("P3", P.PUBLICATION, e.Published, when(backing=STRONG, moves="to the input"), P.REPORT, ask.report_input),
+    Row("P1", P.PUBLICATION, e.Published, when(moves="to a commit", backing="soft"), P.REPORT, ask.report_published),
+    Row("P2", P.PUBLICATION, e.Published, when(moves="to a commit", backing=STRONG), P.READ_BACK, ask.read_commit),
+    Row("P3", P.PUBLICATION, e.Published, when(moves="to the input"), P.REPORT, ask.report_input),
     Row("P4", P.PUBLICATION, f.PublishUnknown, when(guarded_by="nothing"), P.REPORT, ask.report_failed,
         note="never sent again, never called success"),
     Row("P5", P.PUBLICATION, f.PublishUnknown, when(guarded_by="claim"), P.OWN_HEAD, ask.read_head),

@@ -1,0 +1,1 @@
+"""The simulator: the production ``step`` in a world where everything may go wrong, explored within stated bounds."""

@@ -4,7 +4,8 @@
     python specs/generate.py --check   write nothing; exit 1 and name the files that differ
 
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
-expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing).
+expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
+(what holds on which backing in which environment, explored anew each time).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
+from perago_simulation.ladder import ladder_text, standard_ladder  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
 
@@ -29,6 +31,7 @@ def files() -> Mapping[str, str]:
         "table.json": _json({name: {"digest": digest(table), **describe(table)} for name, table in MACHINES.items()}),
         "cost.md": costs(),
     }
+    generated["ladder.md"] = ladder_text(standard_ladder())
     for name, table in MACHINES.items():
         generated[f"diagrams/{name}.mmd"] = mermaid(table)
         generated[f"vectors/{name}.json"] = _line_by_line(vectors(name))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from perago_simulation.explore import Limits, explore
-from perago_simulation.settings import setting
 
 from perago_core.values import Backing
+from perago_simulation.explore import Limits, explore
+from perago_simulation.settings import setting
 
 #: The quick configuration: two attempts, a crash, pauses that resume, no-ops. Generated, distinct, depth, broken.
 QUICK: dict[Backing, tuple[int, int, int, dict[str, int]]] = {

@@ -5,7 +5,8 @@
 
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
-(what holds on which backing in which environment, explored anew each time).
+(what holds on which backing in which environment, explored anew each time), ``windows.md`` (what comes of dying at each
+point).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
 from perago_simulation.ladder import ladder_text, standard_ladder  # noqa: E402  as above
+from perago_simulation.windows import windows_text  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
 
@@ -32,6 +34,7 @@ def files() -> Mapping[str, str]:
         "cost.md": costs(),
     }
     generated["ladder.md"] = ladder_text(standard_ladder())
+    generated["windows.md"] = windows_text()
     for name, table in MACHINES.items():
         generated[f"diagrams/{name}.mmd"] = mermaid(table)
         generated[f"vectors/{name}.json"] = _line_by_line(vectors(name))

@@ -24,6 +24,7 @@ from perago_simulation.explore import Exploration, Limits, explore
 from perago_simulation.ladder import ladder, ladder_text, rungs
 from perago_simulation.properties import PROPERTIES
 from perago_simulation.settings import Setting, setting
+from perago_simulation.windows import windows_text
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 console = Console()
@@ -144,6 +145,12 @@ def ladder_command(
         console.print_json(json.dumps(data))
     else:
         sys.stdout.write(ladder_text(found))
+
+
+@app.command("windows")
+def windows_command() -> None:
+    """Kill an execution at every point of every path, and say what comes of it."""
+    sys.stdout.write(windows_text())
 
 
 @app.command("check-trace")

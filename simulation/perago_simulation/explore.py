@@ -63,11 +63,16 @@ class Explorer:
         self._always = [each for each in properties if each.when is When.ALWAYS]
         self._resting = [each for each in properties if each.when is When.AT_REST]
 
-    def run(self, limits: Limits, progress: Progress | None = None) -> Exploration:
+    def run(
+        self,
+        limits: Limits,
+        progress: Progress | None = None,
+        beginnings: Iterable[Move] | None = None,
+    ) -> Exploration:
         """Visit every world, level by level, until none is left or a limit is reached."""
         begun = time.monotonic()
         depth, complete = 0, True
-        frontier = self._visit(None, self.model.beginnings())
+        frontier = self._visit(None, self.model.beginnings() if beginnings is None else beginnings)
         while frontier:
             following: list[World] = []
             for world in frontier:

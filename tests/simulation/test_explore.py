@@ -42,3 +42,14 @@ def test_an_exploration_that_stops_early_says_so() -> None:
     found = explore(setting(Backing.ATOMIC), limits=Limits(states=50))
     assert not found.complete
     assert not explore(setting(Backing.ATOMIC), limits=Limits(depth=3)).complete
+
+
+@pytest.mark.parametrize(
+    ("backing", "distinct", "broken"),
+    [(Backing.SOFT, 46500, {"S-01", "S-02", "S-02b", "S-03", "S-04"}), (Backing.ATOMIC, 141642, set[str]())],
+    ids=["soft", "atomic"],
+)
+def test_a_zombie_of_one_step_acts_during_the_next(backing: Backing, distinct: int, broken: set[str]) -> None:
+    """N-15: two steps, the second one's input is the first one's output."""
+    found = explore(setting(backing, crashes=0, steps=2))
+    assert (found.complete, found.distinct, set(found.broken())) == (True, distinct, broken)

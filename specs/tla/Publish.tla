@@ -1,0 +1,574 @@
+------------------------------- MODULE Publish -------------------------------
+(***************************************************************************)
+(* Publishing the result of one attempt: specs/protocol.md and the table   *)
+(* of perago_core/attempt/table.py, written a second time, by hand.        *)
+(*                                                                         *)
+(* WHAT IT IS FOR.  The explorer (simulation/perago_simulation) runs the   *)
+(* production table in a simulated world.  It could be wrong in the same   *)
+(* way as the table, or lose worlds.  This module shares no code with it:  *)
+(* it was written from the text, and TLC, not we, explores it.  A test     *)
+(* compares the two, state by state and step by step, on every Publish_*   *)
+(* configuration in this folder.                                           *)
+(*                                                                         *)
+(* HOW TO READ IT.  One action is one effect at the grain of the ports: an *)
+(* execution's outstanding call is carried out, its answer is learnt, and  *)
+(* the execution waits for what it asks next.  An action that is a row of  *)
+(* the table carries the row's id and the command the row asks for:        *)
+(* F1_OpenStaging is row F1, which waits for the first attempt fence and   *)
+(* then asks to open the staging name.  The other actions are the world's: *)
+(* the store begins an update, the orchestrator gives an attempt up, a     *)
+(* worker dies, a stranger commits, a lease expires.                       *)
+(*                                                                         *)
+(* WHAT IS LEFT OUT.  Answers that get lost and the ledger.  Workspace and *)
+(* body are local, so rows W1 and B2 are over when an execution starts;    *)
+(* whether the body changed something is chosen then.  There is no clock:  *)
+(* no attempt notices by itself that it is late.                           *)
+(*                                                                         *)
+(* A COMMIT IS ITS HISTORY.  A branch is a first-parent chain, so a commit *)
+(* is written as the sequence of who made what, oldest first:              *)
+(*   <<"A", 0>>   the input everything starts from                         *)
+(*   <<"C", r>>   what execution r staged                                  *)
+(*   <<"M", r>>   the merge of what execution r staged                     *)
+(*   <<"F", n>>   the n-th stranger's commit                               *)
+(* Its parent is all but the last entry; what is on a branch is a prefix.  *)
+(* Executions, tasks, steps and strangers are counted from 1.              *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences, FiniteSets
+
+CONSTANTS
+    Backing,              \* "soft", "atomic", "conditional" or "locked"
+    \* What the store can do.
+    RevocableNames,       \* a request that names a deleted branch fails
+    Barrier,              \* there is a call after which every update the store had begun starts again
+    ConditionalMerge,     \* the expected head is checked in the update that merges
+    ConditionalRelocate,  \* and in the one that relocates
+    ConditionalClaim,     \* and so is the claim
+    \* How much may happen.
+    Steps, Attempts,      \* steps of the workflow, attempts of each
+    Crashes, Duplicates, Strangers,
+    Pauses,               \* an attempt may be given up while its worker lives
+    Changes, NoOps,       \* bodies that change something, bodies that do not
+    SameTree              \* two executions of one task produce equal content
+
+VARIABLES
+    head,       \* the commit the target points at
+    names,      \* staging names: pairs of the execution that made it and the commit it points at
+    claims,     \* claim records, oldest first
+    raised,     \* for each step the execution whose claim the branch record carries, or Nobody
+    requests,   \* publications on their way
+    tasks,      \* attempts as the orchestrator sees them, in the order they were handed out
+    runs,       \* executions, in the order they were started
+    lease,      \* who holds the lease of the target, and whether the last one let go of it properly
+    foreign,    \* what strangers have committed
+    budget      \* what may still go wrong
+
+vars  == <<head, names, claims, raised, requests, tasks, runs, lease, foreign, budget>>
+\* All but `runs`: most rows change nothing but the execution itself.
+world == <<head, names, claims, raised, requests, tasks, lease, foreign, budget>>
+
+Nobody     == 0
+Root       == << <<"A", 0>> >>
+NoCommit   == << >>
+Executions == 1 .. (Steps * Attempts + Duplicates)
+Bodies     == (IF Changes THEN {TRUE} ELSE {}) \cup (IF NoOps THEN {FALSE} ELSE {})
+Strong     == Backing # "soft"
+ByName     == Backing \in {"conditional", "locked"}
+
+-----------------------------------------------------------------------------
+(* Commits *)
+
+Last(s)       == s[Len(s)]
+Parent(c)     == SubSeq(c, 1, Len(c) - 1)
+OnBranch(c, h) == Len(c) <= Len(h) /\ SubSeq(h, 1, Len(c)) = c
+
+Task(r)   == tasks[runs[r].task]
+Input(r)  == Task(r).input
+Staged(r) == Append(Input(r), <<"C", r>>)
+
+\* What a commit contains. A merge onto the staged commit's own base has the staged content, elsewhere a blend.
+StagedTree(r, on) == [kind |-> "staged", by |-> IF SameTree THEN Nobody ELSE r, on |-> on]
+NoTree            == [kind |-> "none", by |-> Nobody, on |-> NoCommit]
+Tree(c) ==
+    LET kind == Last(c)[1]
+        by   == Last(c)[2]
+    IN  CASE kind = "A" -> [kind |-> "root", by |-> Nobody, on |-> NoCommit]
+          [] kind = "C" -> StagedTree(by, Parent(c))
+          [] kind = "M" -> IF Parent(c) = Input(by) THEN StagedTree(by, Parent(c))
+                           ELSE [kind |-> "blend", by |-> by, on |-> Parent(c)]
+          [] kind = "F" -> [kind |-> "foreign", by |-> by, on |-> Parent(c)]
+
+-----------------------------------------------------------------------------
+(* An execution: what it waits for and what it has learnt.                 *)
+(*   stage      "none", "open" once its name was made, "staged" once the   *)
+(*              staged commit was                                          *)
+(*   listed     the claim records as it listed them                        *)
+(*   standings  the orchestrator's word on the tasks of the others' claims *)
+(*   leased     it was told that it holds the lease                        *)
+(*   decision   what the publish fence said, and about which head          *)
+(*   published  the commit the store named                                 *)
+(*   doubtful   the target may have moved in a way that is not ours        *)
+(*   why        the reason it refuses or is silent (protocol.md A-16)      *)
+(*   result     what it reports                                            *)
+(*   accepted   what it knows of the result's acceptance                   *)
+
+NoDecision == [verdict |-> "none", head |-> NoCommit]
+NoResult   == [status |-> "none", ref |-> NoCommit]
+Failure    == [status |-> "failed", ref |-> NoCommit]
+Nothing    == <<"nothing">>
+
+Execution(t, fate, phase, changed) ==
+    [task |-> t, fate |-> fate, phase |-> phase, changed |-> changed, stage |-> "none", listed |-> << >>,
+     standings |-> {}, leased |-> FALSE, decision |-> NoDecision, published |-> NoCommit, doubtful |-> FALSE,
+     why |-> Nothing, result |-> NoResult, accepted |-> "unread"]
+
+Fresh(t, changed) == Execution(t, "running", "FENCE_1", changed)
+Over(r, fate)     == Execution(runs[r].task, fate, "DONE", FALSE)   \* it has no memory any more
+
+Alive(r)        == r <= Len(runs) /\ runs[r].fate = "running"
+\* Whoever is not alive waits for nothing, phase DONE, so this asks one thing less than it seems to.
+Waits(r, phase) == r <= Len(runs) /\ runs[r].phase = phase
+Current(r)      == Task(r).status = "open"      \* what an attempt fence asks
+Changed(r)      == runs[r].changed
+Stale(r)        == <<"stale", Task(r).status>>
+IsStaged(r)     == runs[r].stage = "staged"
+
+\* How an execution goes on.
+WaitFor(r, phase)  == runs' = [runs EXCEPT ![r].phase = phase]
+Fail(r, reason)    == runs' = [runs EXCEPT ![r].phase = "REPORT", ![r].why = reason, ![r].result = Failure]
+Silent(r, reason)  == runs' = [runs EXCEPT ![r].phase = "CLEAN_UP", ![r].why = reason]
+Complete(r, ref)   == runs' = [runs EXCEPT ![r].phase = "REPORT",
+                                           ![r].result = [status |-> "completed", ref |-> ref]]
+
+-----------------------------------------------------------------------------
+(* A-4, A-5: two fences around staging *)
+
+F1_OpenStaging(r) == Waits(r, "FENCE_1") /\ Current(r) /\ Changed(r) /\ WaitFor(r, "STAGING") /\ UNCHANGED world
+
+F3_ReadHead(r) ==
+    Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ Backing = "soft" /\ WaitFor(r, "HEAD") /\ UNCHANGED world
+
+F5_MakeClaim(r) ==
+    Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ Backing = "atomic" /\ WaitFor(r, "CLAIM") /\ UNCHANGED world
+
+\* A no-op that leaves no mark lets a stalled predecessor land after it, so it makes an anchor.
+F6_OpenStaging(r) ==
+    Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ ByName /\ WaitFor(r, "STAGING") /\ UNCHANGED world
+
+FX1_CleanUp(r) == Waits(r, "FENCE_1") /\ ~Current(r) /\ Strong  /\ Silent(r, Stale(r)) /\ UNCHANGED world
+FX4_Report(r)  == Waits(r, "FENCE_1") /\ ~Current(r) /\ ~Strong /\ Fail(r, Stale(r))   /\ UNCHANGED world
+
+Opened(r, phase) ==
+    /\ names' = names \cup {<<r, Input(r)>>}
+    /\ runs' = [runs EXCEPT ![r].phase = phase, ![r].stage = "open"]
+    /\ UNCHANGED <<head, claims, raised, requests, tasks, lease, foreign, budget>>
+
+S1_Upload(r)     == Waits(r, "STAGING") /\ Changed(r)  /\ Opened(r, "UPLOAD")
+S2_ReloadTask(r) == Waits(r, "STAGING") /\ ~Changed(r) /\ Opened(r, "FENCE_2")
+
+U1_CommitStaging(r) == Waits(r, "UPLOAD") /\ WaitFor(r, "COMMIT") /\ UNCHANGED world
+
+HasName(r) == \E name \in names : name[1] = r
+
+C1_ReloadTask(r) ==
+    /\ Waits(r, "COMMIT") /\ HasName(r)
+    /\ names' = {name \in names : name[1] # r} \cup {<<r, Staged(r)>>}
+    /\ runs' = [runs EXCEPT ![r].phase = "FENCE_2", ![r].stage = "staged"]
+    /\ UNCHANGED <<head, claims, raised, requests, tasks, lease, foreign, budget>>
+
+\* A newer attempt has revoked the name.
+CX1_Report(r) == Waits(r, "COMMIT") /\ ~HasName(r) /\ Fail(r, <<"commit refused">>) /\ UNCHANGED world
+
+G1_ReadHead(r)  == Waits(r, "FENCE_2") /\ Current(r)  /\ ~Strong /\ WaitFor(r, "HEAD")    /\ UNCHANGED world
+G3_MakeClaim(r) == Waits(r, "FENCE_2") /\ Current(r)  /\ Strong  /\ WaitFor(r, "CLAIM")   /\ UNCHANGED world
+GX1_CleanUp(r)  == Waits(r, "FENCE_2") /\ ~Current(r) /\ Strong  /\ Silent(r, Stale(r))   /\ UNCHANGED world
+GX4_Report(r)   == Waits(r, "FENCE_2") /\ ~Current(r) /\ ~Strong /\ Fail(r, Stale(r))     /\ UNCHANGED world
+
+-----------------------------------------------------------------------------
+(* A-6, A-8: one claim per attempt, and the claims of the others *)
+
+MyClaim(r) == [run |-> r, tree |-> IF IsStaged(r) THEN StagedTree(r, Input(r)) ELSE NoTree]
+
+\* Who stands in the way: an execution of the same attempt, or, where the branch record carries the claim, of a newer
+\* attempt of the same step.
+SameAttempt(r) == {claims[i].run : i \in {i \in DOMAIN claims : runs[claims[i].run].task = runs[r].task}}
+Newer(r) ==
+    LET holder == raised[Task(r).step]
+    IN  IF ConditionalClaim /\ holder # Nobody
+        THEN IF Task(holder).number > Task(r).number THEN {holder} ELSE {}
+        ELSE {}
+InTheWay(r) == IF SameAttempt(r) # {} THEN SameAttempt(r) ELSE Newer(r)
+
+StartAgain(these) == {[request EXCEPT !.begun = FALSE] : request \in these}
+
+\* Where the branch record carries the claim, raising it changes the record: updates that were begun start again.
+K1_ListClaims(r) ==
+    /\ Waits(r, "CLAIM") /\ InTheWay(r) = {}
+    /\ claims' = Append(claims, MyClaim(r))
+    /\ raised' = IF ConditionalClaim THEN [raised EXCEPT ![Task(r).step] = r] ELSE raised
+    /\ requests' = IF ConditionalClaim THEN StartAgain(requests) ELSE requests
+    /\ WaitFor(r, "CLAIMS")
+    /\ UNCHANGED <<head, names, tasks, lease, foreign, budget>>
+
+\* Silent: a FAILED from the duplicate would end the winner's attempt, because both share the task id.
+K2_CleanUp(r) ==
+    /\ Waits(r, "CLAIM")
+    /\ \E other \in InTheWay(r) : Silent(r, <<"claim lost", other>>)
+    /\ UNCHANGED world
+
+ClaimsOfTask(r)  == SelectSeq(claims, LAMBDA claim : Task(claim.run).step = Task(r).step)
+Others(r, these) == {these[i] : i \in {i \in DOMAIN these : these[i].run # r}}
+
+Listed(r, phase) ==
+    /\ runs' = [runs EXCEPT ![r].phase = phase, ![r].listed = ClaimsOfTask(r)]
+    /\ UNCHANGED world
+
+Alone(r) == Others(r, ClaimsOfTask(r)) = {}
+
+L1_ReadOwners(r)    == Waits(r, "CLAIMS") /\ ~Alone(r) /\ Listed(r, "OWNERS")
+LG1_AcquireLease(r) == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing = "locked"      /\ Listed(r, "LEASE")
+LG2_RevokeOlder(r)  == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing = "conditional" /\ Listed(r, "REVOCATION")
+LG3_ReadHead(r)     == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing = "atomic"      /\ Listed(r, "HEAD")
+
+Standing(t) ==
+    CASE tasks[t].status = "completed"               -> "accepted"
+      [] tasks[t].status = "open"                    -> "live"
+      [] tasks[t].status \in {"failed", "timed out"} -> "dead"
+
+Asked(r, phase) ==
+    LET about == {runs[claim.run].task : claim \in Others(r, runs[r].listed)}
+    IN  /\ runs' = [runs EXCEPT ![r].phase = phase, ![r].standings = {<<t, Standing(t)>> : t \in about}]
+        /\ UNCHANGED world
+
+NG1_AcquireLease(r) == Waits(r, "OWNERS") /\ Backing = "locked"      /\ Asked(r, "LEASE")
+NG2_RevokeOlder(r)  == Waits(r, "OWNERS") /\ Backing = "conditional" /\ Asked(r, "REVOCATION")
+NG3_ReadHead(r)     == Waits(r, "OWNERS") /\ Backing = "atomic"      /\ Asked(r, "HEAD")
+
+-----------------------------------------------------------------------------
+(* A-6 under `locked`: the lease, the takeover wait, the third fence *)
+
+Leased(r, phase) ==
+    /\ lease' = [holder |-> r, clean |-> TRUE]
+    /\ runs' = [runs EXCEPT ![r].phase = phase, ![r].leased = TRUE]
+    /\ UNCHANGED <<head, names, claims, raised, requests, tasks, foreign, budget>>
+
+T1_ReloadTask(r)    == Waits(r, "LEASE") /\ lease.holder = Nobody /\ lease.clean  /\ Leased(r, "FENCE_3")
+T2_AwaitTakeover(r) == Waits(r, "LEASE") /\ lease.holder = Nobody /\ ~lease.clean /\ Leased(r, "TAKEOVER")
+TX1_Report(r)       == Waits(r, "LEASE") /\ lease.holder # Nobody /\ Fail(r, <<"lease busy">>) /\ UNCHANGED world
+
+D1_ReloadTask(r) == Waits(r, "TAKEOVER") /\ WaitFor(r, "FENCE_3") /\ UNCHANGED world
+
+J1_RevokeOlder(r) == Waits(r, "FENCE_3") /\ Current(r)  /\ WaitFor(r, "REVOCATION") /\ UNCHANGED world
+JX1_CleanUp(r)    == Waits(r, "FENCE_3") /\ ~Current(r) /\ Silent(r, Stale(r))      /\ UNCHANGED world
+
+-----------------------------------------------------------------------------
+(* A-6 under `conditional` and `locked`: revoke older names, pass the barrier *)
+
+V1_PassBarrier(r) ==
+    /\ Waits(r, "REVOCATION")
+    /\ names' = {name \in names : Task(name[1]).step = Task(r).step => Task(name[1]).number >= Task(r).number}
+    /\ WaitFor(r, "BARRIER")
+    /\ UNCHANGED <<head, claims, raised, requests, tasks, lease, foreign, budget>>
+
+A2_ReadHead(r) ==
+    /\ Waits(r, "BARRIER")
+    /\ requests' = IF Barrier THEN StartAgain(requests) ELSE requests
+    /\ WaitFor(r, "HEAD")
+    /\ UNCHANGED <<head, names, claims, raised, tasks, lease, foreign, budget>>
+
+-----------------------------------------------------------------------------
+(* A-7, A-8: the publish fence. `Objection` is the owner rule: Nothing, or *)
+(* the reason why the head must not be replaced. Claims are judged in the  *)
+(* order in which they were listed; the first that speaks against it does. *)
+
+Objection(r) ==
+    LET seen  == runs[r].listed
+        mine  == Task(r).number
+        Owner(i) == /\ seen[i].run # r
+                    /\ Parent(head) = Input(seen[i].run)
+                    /\ Tree(head) = seen[i].tree
+        Number(i) == Task(seen[i].run).number
+        Dead(i)  == <<runs[seen[i].run].task, "dead">> \in runs[r].standings
+        bad   == {i \in DOMAIN seen : Owner(i) /\ (Number(i) >= mine \/ ~Dead(i))}
+        first == CHOOSE i \in bad : \A j \in bad : i <= j
+    IN  IF ~Strong THEN Nothing
+        ELSE IF \A i \in DOMAIN seen : ~Owner(i) THEN <<"no claim record">>
+        ELSE IF bad = {} THEN Nothing
+        ELSE IF Number(first) >= mine THEN <<"may be newer", Number(first)>>
+        ELSE CHOOSE word \in runs[r].standings : word[1] = runs[seen[first].run].task
+
+OnInput(r) == head = Input(r)
+OnChild(r) == Parent(head) = Input(r)
+Verdict(r) ==
+    IF OnInput(r) THEN IF IsStaged(r) THEN "merge" ELSE "nothing"
+    ELSE IF OnChild(r) /\ Objection(r) = Nothing THEN IF IsStaged(r) THEN "replace" ELSE "return"
+    ELSE "refuse"
+Decision(r) == [verdict |-> Verdict(r), head |-> head]
+
+Decided(r) ==
+    /\ runs' = [runs EXCEPT ![r].phase = "PUBLICATION", ![r].decision = Decision(r)]
+    /\ UNCHANGED world
+
+H1_Publish(r) == Waits(r, "HEAD") /\ Verdict(r) = "merge"   /\ Decided(r)
+H2_Publish(r) == Waits(r, "HEAD") /\ Verdict(r) = "replace" /\ Decided(r)
+H3_Publish(r) == Waits(r, "HEAD") /\ Verdict(r) = "return"  /\ Decided(r)
+
+H4_Report(r) ==
+    /\ Waits(r, "HEAD") /\ Verdict(r) = "nothing"
+    /\ runs' = [runs EXCEPT ![r].phase = "REPORT", ![r].decision = Decision(r),
+                            ![r].result = [status |-> "completed", ref |-> Input(r)]]
+    /\ UNCHANGED world
+
+H5_Report(r) ==
+    /\ Waits(r, "HEAD") /\ Verdict(r) = "refuse"
+    /\ runs' = [runs EXCEPT ![r].phase = "REPORT", ![r].decision = Decision(r), ![r].result = Failure,
+                            ![r].why = IF OnChild(r) THEN Objection(r) ELSE <<"head elsewhere">>]
+    /\ UNCHANGED world
+
+-----------------------------------------------------------------------------
+(* ST-3: the store carries a publication out in two steps. It begins: it   *)
+(* looks up source and head, checks what it can check and computes the new *)
+(* head. It installs that only if the branch record has not changed since; *)
+(* otherwise it begins again. A request outlives its sender.               *)
+
+Sent(r) == \E request \in requests : request.run = r
+
+\* The row H1, H2 or H3 decided; now the request leaves. Nothing comes in between for this execution.
+Send(r) ==
+    /\ Waits(r, "PUBLICATION") /\ ~Sent(r)
+    /\ requests' = requests \cup {[run |-> r, verdict |-> runs[r].decision.verdict,
+                                   expected |-> runs[r].decision.head, begun |-> FALSE]}
+    /\ UNCHANGED <<head, names, claims, raised, tasks, runs, lease, foreign, budget>>
+
+Refusal(request) ==
+    LET conditional == IF request.verdict = "merge" THEN ConditionalMerge ELSE ConditionalRelocate
+        named       == ByName \/ (Backing = "soft" /\ request.verdict = "merge")
+    IN  IF RevocableNames /\ named /\ ~HasName(request.run) THEN "no such name"
+        ELSE IF conditional /\ Strong /\ head # request.expected THEN "unexpected head"
+        ELSE IF ConditionalClaim /\ Backing = "atomic" /\ raised[Task(request.run).step] # request.run
+             THEN "another claim stands"
+        ELSE "none"
+
+Begin(r) ==
+    \E request \in requests :
+        /\ request.run = r /\ ~request.begun /\ Refusal(request) = "none"
+        /\ requests' = (requests \ {request}) \cup {[request EXCEPT !.begun = TRUE]}
+        /\ UNCHANGED <<head, names, claims, raised, tasks, runs, lease, foreign, budget>>
+
+Refuses(r) ==
+    \E request \in requests :
+        /\ request.run = r /\ ~request.begun /\ Refusal(request) # "none"
+        /\ requests' = requests \ {request}
+        /\ IF Alive(r) THEN Fail(r, <<"publish refused", Refusal(request)>>) ELSE UNCHANGED runs
+        /\ UNCHANGED <<head, names, claims, raised, tasks, lease, foreign, budget>>
+
+PX1_Report(r)    == Alive(r)  /\ Refuses(r)
+RefuseTheDead(r) == ~Alive(r) /\ Refuses(r)
+
+NewHead(request) ==
+    CASE request.verdict = "merge"   -> Append(head, <<"M", request.run>>)
+      [] request.verdict = "replace" -> Staged(request.run)
+      [] request.verdict = "return"  -> Input(request.run)
+
+\* Whoever moves the branch changes its record: whatever else was begun starts again.
+Installs(request) ==
+    /\ request.begun
+    /\ head' = NewHead(request)
+    /\ requests' = StartAgain(requests \ {request})
+    /\ UNCHANGED <<names, claims, raised, tasks, lease, foreign, budget>>
+
+P1_Report(r) ==
+    \E request \in requests :
+        /\ request.run = r /\ Alive(r) /\ ~Strong /\ request.verdict # "return" /\ Installs(request)
+        /\ runs' = [runs EXCEPT ![r].phase = "REPORT", ![r].published = NewHead(request),
+                                ![r].result = [status |-> "completed", ref |-> NewHead(request)]]
+
+P2_ReadCommit(r) ==
+    \E request \in requests :
+        /\ request.run = r /\ Alive(r) /\ Strong /\ request.verdict # "return" /\ Installs(request)
+        /\ runs' = [runs EXCEPT ![r].phase = "READ_BACK", ![r].published = NewHead(request)]
+
+P3_Report(r) ==
+    \E request \in requests :
+        /\ request.run = r /\ Alive(r) /\ request.verdict = "return" /\ Installs(request)
+        /\ runs' = [runs EXCEPT ![r].phase = "REPORT", ![r].published = NewHead(request),
+                                ![r].result = [status |-> "completed", ref |-> Input(r)]]
+
+InstallForTheDead(r) ==
+    \E request \in requests : request.run = r /\ ~Alive(r) /\ Installs(request) /\ UNCHANGED runs
+
+-----------------------------------------------------------------------------
+(* A-11, A-13, A-14: read back, report, read the acceptance back, clean up *)
+
+\* A merge must stand on the head that was decided on, with the staged content. A replacement is the staged commit.
+AsPlanned(r) ==
+    LET c == runs[r].published
+    IN  IF runs[r].decision.verdict = "merge"
+        THEN Parent(c) = runs[r].decision.head /\ Tree(c) = StagedTree(r, Input(r))
+        ELSE c = Staged(r)
+
+Y1_Report(r) == Waits(r, "READ_BACK") /\ AsPlanned(r) /\ Complete(r, runs[r].published) /\ UNCHANGED world
+Y2_Report(r) ==
+    /\ Waits(r, "READ_BACK") /\ ~AsPlanned(r)
+    /\ runs' = [runs EXCEPT ![r].phase = "REPORT", ![r].result = Failure, ![r].why = <<"published elsewhere">>,
+                            ![r].doubtful = TRUE]
+    /\ UNCHANGED world
+
+\* The orchestrator takes the first result of a task it has not ended, and ignores every other.
+Reported(r, phase) ==
+    LET result == runs[r].result
+        t      == runs[r].task
+    IN  /\ tasks' = IF tasks[t].status # "open" THEN tasks
+                    ELSE IF result.status = "completed"
+                    THEN [tasks EXCEPT ![t].status = "completed", ![t].winner = r, ![t].ref = result.ref]
+                    ELSE [tasks EXCEPT ![t].status = "failed"]
+        /\ WaitFor(r, phase)
+        /\ UNCHANGED <<head, names, claims, raised, requests, lease, foreign, budget>>
+
+Completes(r) == runs[r].result.status = "completed"
+
+Z1_CleanUp(r)    == Waits(r, "REPORT") /\ Completes(r) /\ ~Strong /\ Reported(r, "CLEAN_UP")
+Z2_ReloadTask(r) == Waits(r, "REPORT") /\ Completes(r) /\ Strong  /\ Reported(r, "ACCEPTANCE")
+Z4_CleanUp(r)    == Waits(r, "REPORT") /\ ~Completes(r) /\ Reported(r, "CLEAN_UP")
+
+Accepted(r) == Task(r).status = "completed" /\ Task(r).winner = r
+Told(r, word) == runs' = [runs EXCEPT ![r].phase = "CLEAN_UP", ![r].accepted = word]
+
+ZA1_CleanUp(r) == Waits(r, "ACCEPTANCE") /\ Accepted(r)  /\ Told(r, "accepted")     /\ UNCHANGED world
+ZA3_CleanUp(r) == Waits(r, "ACCEPTANCE") /\ ~Accepted(r) /\ Told(r, "not accepted") /\ UNCHANGED world
+
+X1_Done(r) ==
+    /\ Waits(r, "CLEAN_UP")
+    /\ names' = IF runs[r].stage = "none" THEN names ELSE {name \in names : name[1] # r}
+    /\ lease' = IF runs[r].leased /\ ~runs[r].doubtful /\ lease.holder = r
+                THEN [holder |-> Nobody, clean |-> TRUE] ELSE lease
+    /\ runs' = [runs EXCEPT ![r] = Over(r, "ended")]
+    /\ UNCHANGED <<head, claims, raised, requests, tasks, foreign, budget>>
+
+-----------------------------------------------------------------------------
+(* The orchestrator *)
+
+NewTask(step, number, input) ==
+    [step |-> step, number |-> number, input |-> input, status |-> "open", winner |-> Nobody, ref |-> NoCommit]
+
+\* What is handed out next once the newest attempt has ended: the next step, a retry, or nothing.
+Following ==
+    LET task == Last(tasks)
+    IN  CASE task.status = "completed" ->
+                IF task.step < Steps THEN {NewTask(task.step + 1, 1, task.ref)} ELSE {}
+          [] task.status \in {"failed", "timed out"} ->
+                IF task.number < Attempts THEN {NewTask(task.step, task.number + 1, task.input)} ELSE {}
+          [] task.status = "open" -> {}
+
+HandOut(changed) ==
+    \E task \in Following :
+        /\ tasks' = Append(tasks, task)
+        /\ runs' = Append(runs, Fresh(Len(tasks) + 1, changed))
+        /\ UNCHANGED <<head, names, claims, raised, requests, lease, foreign, budget>>
+
+DeliverAgain(changed) ==
+    /\ Last(tasks).status = "open" /\ budget.duplicates > 0
+    /\ budget' = [budget EXCEPT !.duplicates = @ - 1]
+    /\ runs' = Append(runs, Fresh(Len(tasks), changed))
+    /\ UNCHANGED <<head, names, claims, raised, requests, tasks, lease, foreign>>
+
+GiveUp ==
+    /\ Last(tasks).status = "open"
+    /\ Pauses \/ \A r \in DOMAIN runs : runs[r].task = Len(tasks) => ~Alive(r)
+    /\ tasks' = [tasks EXCEPT ![Len(tasks)].status = "timed out"]
+    /\ UNCHANGED <<head, names, claims, raised, requests, runs, lease, foreign, budget>>
+
+-----------------------------------------------------------------------------
+(* What goes wrong by itself *)
+
+Crash(r) ==
+    /\ Alive(r) /\ budget.crashes > 0
+    /\ budget' = [budget EXCEPT !.crashes = @ - 1]
+    /\ runs' = [runs EXCEPT ![r] = Over(r, "dead")]
+    /\ UNCHANGED <<head, names, claims, raised, requests, tasks, lease, foreign>>
+
+StrangerCommits ==
+    /\ budget.strangers > 0
+    /\ budget' = [budget EXCEPT !.strangers = @ - 1]
+    /\ head' = Append(head, <<"F", Len(foreign) + 1>>)
+    /\ foreign' = Append(foreign, head')
+    /\ requests' = StartAgain(requests)
+    /\ UNCHANGED <<names, claims, raised, tasks, runs, lease>>
+
+LeaseExpires ==
+    /\ lease.holder # Nobody
+    /\ Pauses \/ ~Alive(lease.holder)
+    /\ lease' = [holder |-> Nobody, clean |-> FALSE]
+    /\ UNCHANGED <<head, names, claims, raised, requests, tasks, runs, foreign, budget>>
+
+-----------------------------------------------------------------------------
+Init ==
+    /\ head = Root
+    /\ names = {} /\ claims = << >> /\ requests = {} /\ foreign = << >>
+    /\ raised = [step \in 1 .. Steps |-> Nobody]
+    /\ tasks = <<NewTask(1, 1, Root)>>
+    /\ \E changed \in Bodies : runs = <<Fresh(1, changed)>>
+    /\ lease = [holder |-> Nobody, clean |-> TRUE]
+    /\ budget = [crashes |-> Crashes, duplicates |-> Duplicates, strangers |-> Strangers]
+
+Row(r) ==
+    \/ F1_OpenStaging(r) \/ F3_ReadHead(r) \/ F5_MakeClaim(r) \/ F6_OpenStaging(r) \/ FX1_CleanUp(r) \/ FX4_Report(r)
+    \/ S1_Upload(r) \/ S2_ReloadTask(r) \/ U1_CommitStaging(r) \/ C1_ReloadTask(r) \/ CX1_Report(r)
+    \/ G1_ReadHead(r) \/ G3_MakeClaim(r) \/ GX1_CleanUp(r) \/ GX4_Report(r)
+    \/ K1_ListClaims(r) \/ K2_CleanUp(r)
+    \/ L1_ReadOwners(r) \/ LG1_AcquireLease(r) \/ LG2_RevokeOlder(r) \/ LG3_ReadHead(r)
+    \/ NG1_AcquireLease(r) \/ NG2_RevokeOlder(r) \/ NG3_ReadHead(r)
+    \/ T1_ReloadTask(r) \/ T2_AwaitTakeover(r) \/ TX1_Report(r) \/ D1_ReloadTask(r)
+    \/ J1_RevokeOlder(r) \/ JX1_CleanUp(r) \/ V1_PassBarrier(r) \/ A2_ReadHead(r)
+    \/ H1_Publish(r) \/ H2_Publish(r) \/ H3_Publish(r) \/ H4_Report(r) \/ H5_Report(r)
+    \/ P1_Report(r) \/ P2_ReadCommit(r) \/ P3_Report(r) \/ PX1_Report(r)
+    \/ Y1_Report(r) \/ Y2_Report(r)
+    \/ Z1_CleanUp(r) \/ Z2_ReloadTask(r) \/ Z4_CleanUp(r) \/ ZA1_CleanUp(r) \/ ZA3_CleanUp(r) \/ X1_Done(r)
+
+Next ==
+    \/ \E r \in Executions : Row(r) \/ Send(r) \/ Begin(r) \/ RefuseTheDead(r) \/ InstallForTheDead(r) \/ Crash(r)
+    \/ \E changed \in Bodies : HandOut(changed) \/ DeliverAgain(changed)
+    \/ GiveUp \/ StrangerCommits \/ LeaseExpires
+
+Spec == Init /\ [][Next]_vars
+
+-----------------------------------------------------------------------------
+(* What must hold: the clauses of perago_simulation/properties.py          *)
+
+Done == SelectSeq(tasks, LAMBDA task : task.status = "completed")   \* accepted results, oldest first
+
+\* Nobody works, nothing is on its way, nothing more is handed out.
+AtRest ==
+    /\ requests = {} /\ \A r \in DOMAIN runs : ~Alive(r)
+    /\ Last(tasks).status # "open" /\ Following = {}
+
+\* Lengths of the commits above what was accepted that are not a stranger's; the whole branch if that is not on it.
+AboveAccepted ==
+    LET base  == IF Done = << >> THEN tasks[1].input ELSE Last(Done).ref
+        below == IF OnBranch(base, head) THEN Len(base) ELSE 0
+    IN  {i \in 1 .. Len(head) : i > below /\ head[i][1] # "F"}
+
+\* Every accepted result stays on the branch.
+S01 == \A i \in DOMAIN Done : OnBranch(Done[i].ref, head)
+
+\* At most one abandoned publication above what was accepted.
+S02 == AtRest => Cardinality(AboveAccepted) <= 1
+
+\* A finished workflow ends with its own result.
+S02b == AtRest /\ Len(Done) >= Steps => AboveAccepted = {}
+
+\* No unaccepted commit inside accepted history.
+S03 ==
+    \A i \in DOMAIN Done :
+        LET source == Done[i].input
+            ref    == Done[i].ref
+        IN  OnBranch(source, ref) =>
+                \A n \in (Len(source) + 1) .. (Len(ref) - 1) :
+                    \/ ref[n][1] = "F"
+                    \/ \E j \in DOMAIN Done : Done[j].ref = SubSeq(ref, 1, n)
+
+\* An accepted publication stands directly on its input.
+S04 == \A i \in DOMAIN Done : Done[i].ref # Done[i].input => Parent(Done[i].ref) = Done[i].input
+
+\* A stranger's commit stays on the branch.
+S15 == \A i \in DOMAIN foreign : OnBranch(foreign[i], head)
+=============================================================================

@@ -63,14 +63,15 @@ def _commit(setting: Setting, world: World, index: int, command: c.CommitStaging
     base = world.tasks[world.runs[index].task].input
     if index not in dict(world.names):
         return world, f.CommitRefused("the staging branch is gone")
-    event = _staged(index, base, f"t:{base}+" if setting.same_tree else f"t:{base}+e{index}", command.name)
+    event = _staged(index, base, setting.same_tree, command.name)
     names = tuple((run, event.staged.commit if run == index else at) for run, at in world.names)
     return world._replace(names=names), event
 
 
 @cache
-def _staged(index: int, base: str, tree: str, name: str) -> e.Staged:
-    return e.Staged(StagedRef(TARGET.repository, name, staged(index, base, tree), tree))
+def _staged(index: int, base: str, same_tree: bool, name: str) -> e.Staged:  # noqa: FBT001  a cache key
+    ref = staged(index, base, same_tree=same_tree)
+    return e.Staged(StagedRef(TARGET.repository, name, ref, commit(ref).tree))
 
 
 def _claim(setting: Setting, world: World, index: int, command: c.MakeClaim) -> tuple[World, Event]:

@@ -1,7 +1,9 @@
 """Commits of the simulated store, named after what they are, so that equal histories are equal without renaming.
 
-``C2`` is what execution 2 staged; ``M2`` is its merge onto its own input and ``M2@F0`` its merge onto another head;
-``F0@A`` is a stranger's commit on ``A``. A name says everything, so a world only has to hold names.
+``C2`` is what execution 2 staged on the root, ``C2(M0)`` what it staged on ``M0``. ``M2`` and ``M2(M0)`` are their
+merges onto their own base, ``M2@F0`` is a merge onto another head. ``D2`` and ``E2`` are the same for executions that
+all stage equal content. ``F0@A`` is a stranger's commit on ``A``. A name says everything, so a world only has to hold
+names; two different commits must never share one, also not across the explorations of one process.
 """
 
 from __future__ import annotations
@@ -20,17 +22,19 @@ def commit(ref: str) -> Commit:
     return _COMMITS[ref]
 
 
-def staged(run: int, base: str, tree: str) -> CommitRef:
-    """Make what an execution stages on its input."""
-    return _make(f"C{run}" if base == ROOT else f"C{run}({base})", base, tree)
+def staged(run: int, base: str, *, same_tree: bool) -> CommitRef:
+    """Make what an execution stages on its input; with ``same_tree`` every execution stages the same."""
+    letter, own = ("D", "") if same_tree else ("C", f"e{run}")
+    return _make(f"{letter}{run}" if base == ROOT else f"{letter}{run}({base})", base, f"t:{base}+{own}")
 
 
-def merged(run: int, source: str, onto: str) -> CommitRef:
+def merged(source: str, onto: str) -> CommitRef:
     """Make the merge of a staged commit onto a head; on its own base it is the staged tree, elsewhere a blend."""
+    name = {"C": "M", "D": "E"}[source[0]] + source[1:]
     base = commit(source).parents[0]
-    name = f"M{run}" if onto == base == ROOT else f"M{run}@{onto}"
-    tree = commit(source).tree if onto == base else f"{commit(source).tree}+{commit(onto).tree}"
-    return _make(name, onto, tree)
+    if onto == base:
+        return _make(name, onto, commit(source).tree)
+    return _make(f"{name}@{onto}", onto, f"{commit(source).tree}+{commit(onto).tree}")
 
 
 def foreign(number: int, onto: str) -> CommitRef:
@@ -40,8 +44,8 @@ def foreign(number: int, onto: str) -> CommitRef:
 
 def _make(name: str, parent: str, tree: str) -> CommitRef:
     ref = CommitRef(name)
-    if ref not in _COMMITS:
-        _COMMITS[ref] = Commit(ref, (CommitRef(parent),), tree)
+    made = Commit(ref, (CommitRef(parent),), tree)
+    assert _COMMITS.setdefault(ref, made) == made, f"two commits are called {ref}"
     return ref
 
 

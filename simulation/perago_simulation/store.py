@@ -33,4 +33,4 @@ class Store:
     def installed(self, _setting: Setting, world: World, request: Request) -> str:
         """Give the new head a publication installs."""
         plan = request.plan
-        return merged(request.run, plan.commit, world.head) if plan.kind is PlanKind.MERGE else plan.commit
+        return merged(plan.commit, world.head) if plan.kind is PlanKind.MERGE else plan.commit

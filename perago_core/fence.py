@@ -87,7 +87,6 @@ class Case(Value):
     """Everything a decision may look at: what was pinned, what was staged, and the named fresh reads."""
 
     attempt: Attempt
-    name: str
     staged: StagedRef | None
     head: Head | None
     claims: tuple[Claim, ...] = ()
@@ -228,7 +227,7 @@ def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tr
         expected=expected,
         commit=commit,
         condition=_CONDITIONS[backing],
-        name=case.name if by_name else None,
+        name=attempt.staging_name if by_name else None,
         tree=tree,
         claim=claim_of(attempt, case.staged) if atomic else None,
         token=case.token,

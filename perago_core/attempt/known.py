@@ -181,7 +181,6 @@ def _head_seen(state: AttemptState, event: e.HeadSeen) -> Known:
     decision = fence.decide(
         fence.Case(
             attempt=attempt,
-            name=attempt.staging_name,
             staged=known.staged,
             head=event.head,
             claims=known.claims,

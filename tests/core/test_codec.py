@@ -319,13 +319,13 @@ def test_infinity_is_written_as_a_word() -> None:
     seen = HeadSeen(None, now=0.5)
     assert known(seen)["lease_until"] == "inf"
     assert codec.loads(codec.dumps(seen), HeadSeen) == seen
-    assert json.loads(codec.dumps(Case(make_attempt(), "n", None, None, now=float("-inf"))))["now"] == "-inf"
+    assert json.loads(codec.dumps(Case(make_attempt(), None, None, now=float("-inf"))))["now"] == "-inf"
 
 
 def test_not_a_number_is_never_written_nor_read() -> None:
     """NaN is not equal to itself, so no text could be compared with it."""
     with pytest.raises(CodecError, match="NaN has no place"):
-        codec.dumps(Case(make_attempt(), "n", None, None, now=float("nan")))
+        codec.dumps(Case(make_attempt(), None, None, now=float("nan")))
     written = codec.dumps(AwaitTakeover(1.5))
     for wrong in ("NaN", "Infinity", "1e999"):
         with pytest.raises(CodecError, match="is not a finite number"):

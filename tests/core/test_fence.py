@@ -49,7 +49,6 @@ def case(attempt: Attempt, seen: Head | None, *, changed: bool = True) -> Case:
     """Make a case in which the child of the input, if it is the head, is a dead older attempt's."""
     return Case(
         attempt=attempt,
-        name=attempt.staging_name,
         staged=staged_ref(attempt) if changed else None,
         head=seen,
         claims=(older_claim(attempt),),
@@ -126,7 +125,7 @@ def test_no_op_output_is_the_input_also_over_an_abandoned_publication() -> None:
 
 def test_soft_replaces_any_direct_child_whoever_made_it() -> None:
     """P-15, K-08, 2.5 row 4: the seed's rule, with the hole the seed documents."""
-    bare = Case(make_attempt(), "name", staged_ref(make_attempt()), head("X", INPUT))
+    bare = Case(make_attempt(), staged_ref(make_attempt()), head("X", INPUT))
     assert planned(decide(bare)).kind is PlanKind.REPLACE
 
 
@@ -146,7 +145,6 @@ def test_decision_looks_at_one_commit_and_its_parents() -> None:
     """P-14, H-01, T-P4: there is nothing else of the history in a case, so no depth can cost a read."""
     assert [each.name for each in fields(Case)] == [
         "attempt",
-        "name",
         "staged",
         "head",
         "claims",
@@ -232,7 +230,6 @@ def cases(draw: st.DrawFn) -> Case:
     standings = st.tuples(st.sampled_from(["task-1", "task-2", "task-3"]), st.sampled_from(Standing))
     return Case(
         attempt=attempt,
-        name=attempt.staging_name,
         staged=draw(st.none() | st.just(staged_ref(attempt))),
         head=draw(HEADS),
         claims=tuple(draw(st.lists(claims_of(attempt), max_size=3))),

@@ -17,7 +17,6 @@ def maintaining(seen: Head, *, backing: Backing = Backing.CONDITIONAL, changed: 
     attempt = make_attempt(backing, ledger=True, operation=Operation.MAINTENANCE)
     return Case(
         attempt,
-        attempt.staging_name,
         staged_ref(attempt) if changed else None,
         seen,
         claims=(older_claim(attempt),),
@@ -30,7 +29,7 @@ def over(seen: Head, *records: tuple[str, str], attempt: Attempt | None = None, 
     asking = attempt or make_attempt(Backing.CONDITIONAL, ledger=True, over_maintenance=True)
     maintained = tuple(Maintained(CommitRef(parent), CommitRef(ref)) for parent, ref in records)
     staged = staged_ref(asking) if changed else None
-    return Case(asking, asking.staging_name, staged, seen, maintained=maintained)
+    return Case(asking, staged, seen, maintained=maintained)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

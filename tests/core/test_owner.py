@@ -112,7 +112,7 @@ def test_equal_trees_never_turn_a_live_owner_into_a_dead_one() -> None:
     same = evolve(staged_ref(attempt), tree=CHILD_TREE)
     for state, allowed in ((Standing.DEAD, True), (Standing.LIVE, False)):
         decision = decide(
-            Case(attempt, "name", same, ON_CHILD, claims=(OLDER,), standings=(("task-1", state),)),
+            Case(attempt, same, ON_CHILD, claims=(OLDER,), standings=(("task-1", state),)),
         )
         assert isinstance(decision, Allowed) == allowed
 
@@ -122,7 +122,7 @@ def test_owner_rule_belongs_to_every_backing_but_soft(backing: Backing) -> None:
     """Architecture 5, K-08: soft replaces a stranger's child, as the seed does; nobody else does."""
     attempt = make_attempt(backing)
     for staged in (None, staged_ref(attempt)):
-        decision = decide(Case(attempt, "name", staged, head("X", INPUT)))
+        decision = decide(Case(attempt, staged, head("X", INPUT)))
         assert isinstance(decision, Allowed) == (backing is Backing.SOFT)
 
 

@@ -11,10 +11,10 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint test format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup lint test test-pages format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.stamp ## Make .venv and install the pinned tools and this project; does nothing if that is done
 
@@ -40,6 +40,9 @@ lint-imports:
 test: lint ## Lint, then run all tests with branch coverage
 	@PERAGO_ROW_COVERAGE=strict $(STEP) --live pytest $(BIN)/coverage run -m pytest
 	@$(STEP) coverage $(BIN)/coverage report
+
+test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
+	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages
 
 format: setup ## Rewrite the code in the house style
 	@$(BIN)/ruff check --quiet --fix-only .

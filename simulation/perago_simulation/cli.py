@@ -22,7 +22,9 @@ from perago_core.values import Backing
 from perago_simulation.check_trace import check_trace
 from perago_simulation.explore import Exploration, Limits, explore
 from perago_simulation.ladder import ladder, ladder_text, rungs
+from perago_simulation.model import Model
 from perago_simulation.properties import PROPERTIES
+from perago_simulation.report import page, story
 from perago_simulation.settings import Setting, setting
 from perago_simulation.windows import windows_text
 
@@ -59,6 +61,7 @@ def explore_command(
     same_tree: Annotated[bool, typer.Option(help="Every attempt stages the same content.")] = False,
     states: Annotated[int, typer.Option(min=1, help="Stop after so many distinct worlds.")] = 5_000_000,
     seconds: Annotated[float, typer.Option(min=0, help="Stop after so many seconds.")] = 600.0,
+    html: Annotated[Path | None, typer.Option(dir_okay=False, help="Write the shortest violation as a page.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explore one configuration exhaustively within its bounds, and show the shortest way to each violation."""
@@ -80,7 +83,15 @@ def explore_command(
         console.print_json(json.dumps(_as_data(found)))
     else:
         _show(found)
+    if html is not None and found.violations:
+        _write_page(found, html)
     raise typer.Exit(1 if found.violations else 0)
+
+
+def _write_page(found: Exploration, path: Path) -> None:
+    """Write the worst of what was found: the first property in the order of the clauses."""
+    path.write_text(page(story(Model(found.setting), found.violations[0])), encoding="utf-8")
+    messages.print(f"wrote {path}: step through it with the arrow keys", soft_wrap=True)
 
 
 def _explored(wanted: Setting, limits: Limits) -> Exploration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TypeAlias
 
@@ -47,7 +47,7 @@ def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
 
 def _one_abandoned_tip(_setting: Setting, world: World) -> str | None:
     ours = _above_accepted(world)
-    return f"more than one commit above what was accepted: {ours}" if len(ours) > 1 else None
+    return f"more than one commit above what was accepted: {_list(ours)}" if len(ours) > 1 else None
 
 
 def _clean_tip(setting: Setting, world: World) -> str | None:
@@ -55,7 +55,7 @@ def _clean_tip(setting: Setting, world: World) -> str | None:
     if len(done) < setting.steps:
         return None
     ours = _above_accepted(world)
-    return f"the workflow is done, but {ours} lie above what was accepted" if ours else None
+    return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None
 
 
 def _above_accepted(world: World) -> list[str]:
@@ -73,14 +73,14 @@ def _clean_history(_setting: Setting, world: World) -> str | None:
         between = between[: between.index(source)] if ref != source and source in between else ()
         strange = [each for each in between if each not in refs and not each.startswith("F")]
         if strange:
-            return f"accepted {ref} stands on {strange}, which nobody accepted"
+            return f"accepted {ref} stands on {_list(strange)}, which nobody accepted"
     return None
 
 
 def _not_on_a_stranger(_setting: Setting, world: World) -> str | None:
     for source, ref in accepted(world):
         if ref != source and commit(ref).parents != (source,):
-            return f"accepted {ref} stands on {commit(ref).parents}, not on its input {source}"
+            return f"accepted {ref} stands on {_list(commit(ref).parents)}, not on its input {source}"
     return None
 
 
@@ -89,6 +89,10 @@ def _stranger_survives(_setting: Setting, world: World) -> str | None:
         if ref not in chain(world.head):
             return f"the stranger's {ref} is not on the branch any more; the head is {world.head}"
     return None
+
+
+def _list(refs: Iterable[str]) -> str:
+    return " and ".join(refs)
 
 
 PROPERTIES = (

@@ -166,7 +166,7 @@ def _killed(world: World) -> World:
 
 def _residue(world: World) -> str:
     """Say what the dead execution left behind."""
-    left = []
+    left: list[str] = []
     left += ["a staging name"] if world.names else []
     left += ["a claim"] if world.claims else []
     left += ["an intent"] if world.intents else []

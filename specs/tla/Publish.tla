@@ -4,11 +4,14 @@
 (* of perago_core/attempt/table.py, written a second time, by hand.        *)
 (*                                                                         *)
 (* WHAT IT IS FOR.  The explorer (simulation/perago_simulation) runs the   *)
-(* production table in a simulated world.  It could be wrong in the same   *)
-(* way as the table, or lose worlds.  This module shares no code with it:  *)
-(* it was written from the text, and TLC, not we, explores it.  A test     *)
-(* compares the two, state by state and step by step, on every Publish_*   *)
-(* configuration in this folder.                                           *)
+(* production table in a simulated world.  It could lose worlds, or take a *)
+(* row for another.  This module shares no code with it, and TLC, not we,  *)
+(* explores it.  A test compares the two, state by state and step by step, *)
+(* on the Publish_* configurations in this folder.  What that cannot show: *)
+(* the protocol was written from the text and the table, but the world     *)
+(* around it (store, orchestrator, faults) is described nowhere but in the *)
+(* simulator and was written after reading it.  A wrong idea of a store    *)
+(* would be in both.                                                       *)
 (*                                                                         *)
 (* HOW TO READ IT.  One action is one effect at the grain of the ports: an *)
 (* execution's outstanding call is carried out, its answer is learnt, and  *)
@@ -473,7 +476,7 @@ DeliverAgain(changed) ==
 
 GiveUp ==
     /\ Last(tasks).status = "open"
-    /\ Pauses \/ \A r \in DOMAIN runs : runs[r].task = Len(tasks) => ~Alive(r)
+    /\ ~Pauses => \A r \in DOMAIN runs : runs[r].task = Len(tasks) => ~Alive(r)
     /\ tasks' = [tasks EXCEPT ![Len(tasks)].status = "timed out"]
     /\ UNCHANGED <<head, names, claims, raised, requests, runs, lease, foreign, budget>>
 
@@ -496,7 +499,7 @@ StrangerCommits ==
 
 LeaseExpires ==
     /\ lease.holder # Nobody
-    /\ Pauses \/ ~Alive(lease.holder)
+    /\ ~Pauses => ~Alive(lease.holder)
     /\ lease' = [holder |-> Nobody, clean |-> FALSE]
     /\ UNCHANGED <<head, names, claims, raised, requests, tasks, runs, foreign, budget>>
 

@@ -25,6 +25,16 @@ def test_a_broken_property_is_shown_with_its_shortest_trace_and_exit_code_1() ->
     assert "every world within these bounds" in result.stdout
 
 
+def test_the_violation_can_be_had_as_a_page(tmp_path: Path) -> None:
+    """The page opens on the violating step and needs nothing but itself."""
+    path = tmp_path / "out.html"
+    assert runner.invoke(app, ["explore", "--backing", "soft", "--crashes", "0", "--html", str(path)]).exit_code == 1
+    text = path.read_text(encoding="utf-8")
+    assert "S-01" in text
+    assert runner.invoke(app, ["explore", "--backing", "atomic", "--html", str(tmp_path / "none.html")]).exit_code == 0
+    assert not (tmp_path / "none.html").exists()
+
+
 def test_what_holds_has_exit_code_0_and_prints_its_bounds() -> None:
     result = runner.invoke(app, ["explore", "--backing", "atomic", "--json"])
     assert result.exit_code == 0

@@ -1,0 +1,199 @@
+"""What is to be said about a run: who takes part, and for each step what happened and how the world stands after it.
+
+Plain text and small numbers only; how it looks is for the renderers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from perago_core.description import digest
+from perago_core.value import Value
+from perago_simulation.explore import Violation
+from perago_simulation.model import Label, Model
+from perago_simulation.properties import PROPERTIES, Property, When
+from perago_simulation.replay import Step, Stored, replay, replay_stored
+from perago_simulation.report import words
+from perago_simulation.report.graph import Node, graphs
+from perago_simulation.world import COMPLETED, DEAD, ENDED, NOBODY, RUNNING, Request, Run, Task, World
+
+
+@frozen(repr=False)
+class Line(Value):
+    """Something that is so after a step: its name, what is to be said about it, and in one word how it stands."""
+
+    name: str
+    text: str
+    standing: str
+    changed: bool = False
+
+
+@frozen(repr=False)
+class Fired(Value):
+    """A row that fired, for whom, and where it led."""
+
+    id: str
+    execution: str
+    told: str
+    phase: str
+    next: str
+    note: str
+
+
+@frozen(repr=False)
+class Scene(Value):
+    """One step, and the world after it. ``alive`` names the executions that run; no ``problem``: nothing is broken."""
+
+    number: int
+    label: Label
+    lane: str
+    peer: str
+    inward: bool
+    says: str
+    rows: tuple[Fired, ...]
+    head: str
+    nodes: tuple[Node, ...]
+    names: tuple[tuple[str, str], ...]
+    tasks: tuple[Line, ...]
+    runs: tuple[Line, ...]
+    requests: tuple[Line, ...]
+    records: tuple[Line, ...]
+    alive: tuple[str, ...]
+    problem: str
+
+
+@frozen(repr=False)
+class Story(Value):
+    """A run, told. ``breaks`` is the number of the first step that violates the property, 0 if none does."""
+
+    property: str
+    clause: str
+    problem: str
+    bounds: str
+    table: str
+    lanes: tuple[str, ...]
+    scenes: tuple[Scene, ...]
+    breaks: int
+
+    def opens(self) -> int:
+        """Give the number of the step to look at first."""
+        return self.breaks or len(self.scenes)
+
+
+def story(
+    model: Model, found: Violation | Stored, properties: Sequence[Property] = PROPERTIES, *, force: bool = False
+) -> Story:
+    """Carry out a violation, or a stored run, and tell it."""
+    steps = replay_stored(found, model, force=force) if isinstance(found, Stored) else replay(model, found.trace)
+    clauses = [each for each in properties if each.id == found.property]
+    nodes = graphs(steps)
+    scenes = tuple(
+        _scene(step, at, _problem(model, clauses, step.after)) for step, at in zip(steps, nodes, strict=True)
+    )
+    # A run may go on after the violation, and a property may be one nobody can judge here: then its word counts.
+    broken = [scene.number for scene in scenes if scene.problem]
+    return Story(
+        property=found.property,
+        clause=clauses[0].says if clauses else "",
+        problem=found.problem,
+        bounds=model.setting.bounds(),
+        table=digest(model.table),
+        lanes=_lanes(scenes),
+        scenes=scenes,
+        breaks=broken[0] if broken else (len(scenes) if found.property and not clauses else 0),
+    )
+
+
+def _problem(model: Model, clauses: Sequence[Property], world: World) -> str:
+    for each in clauses:
+        if each.when is When.ALWAYS or model.at_rest(world):
+            return each.judge(model.setting, world) or ""
+    return ""
+
+
+def _lanes(scenes: Sequence[Scene]) -> tuple[str, ...]:
+    """Order the lanes as the work flows: who hands out, who works, what is worked on, who interferes."""
+    seen = dict.fromkeys(each for scene in scenes for each in (scene.lane, scene.peer) if each)
+    runs = sorted((each for each in seen if each[0] == "e" and each[1:].isdigit()), key=lambda each: int(each[1:]))
+    known = (words.ORCHESTRATOR, *runs, words.STORE, words.COORDINATION, words.STRANGER, words.FAULT)
+    return (*(each for each in known if each in seen), *(each for each in seen if each not in known))
+
+
+def _scene(step: Step, nodes: tuple[Node, ...], problem: str) -> Scene:
+    world, before = step.after, step.before
+    return Scene(
+        number=step.number,
+        label=step.label,
+        lane=words.lane(step),
+        peer=words.peer(step),
+        inward=words.inward(step),
+        says=words.says(step),
+        rows=tuple(
+            Fired(
+                id=told.row.id,
+                execution=told.execution,
+                told=type(told.event).__name__,
+                phase=told.row.phase.name,
+                next=told.row.next.name,
+                note=told.row.note,
+            )
+            for told in step.told
+        ),
+        head=world.head,
+        nodes=nodes,
+        names=tuple((f"e{run}", ref) for run, ref in world.names),
+        tasks=_changed(_tasks(world), _tasks(before)),
+        runs=_changed(_runs(world), _runs(before)),
+        requests=_changed(_requests(world), _requests(before)),
+        records=_changed(_records(world), _records(before)),
+        alive=tuple(f"e{index}" for index, run in enumerate(world.runs) if run.fate is RUNNING),
+        problem=problem,
+    )
+
+
+def _changed(now: Iterable[Line], before: Iterable[Line]) -> tuple[Line, ...]:
+    old = set(before)
+    return tuple(line if line in old else Line(line.name, line.text, line.standing, changed=True) for line in now)
+
+
+def _tasks(world: World | None) -> list[Line]:
+    return [] if world is None else [_task(index, task) for index, task in enumerate(world.tasks)]
+
+
+def _task(index: int, task: Task) -> Line:
+    where = f"step {task.step + 1}, attempt {task.number}, on {task.input}"
+    return Line(f"t{index}", where, f"accepted {task.ref}" if task.status is COMPLETED else task.status)
+
+
+def _runs(world: World | None) -> list[Line]:
+    return [] if world is None else [_run(world, index, run) for index, run in enumerate(world.runs)]
+
+
+def _run(world: World, index: int, run: Run) -> Line:
+    name, whose = f"e{index}", f"runs t{run.task}"
+    if run.state is None:
+        return Line(name, whose, {ENDED: "ended", DEAD: "dead"}.get(run.fate, run.fate))
+    sent = any(request.run == index and request.awaited for request in world.requests)
+    waits = "waits for" if sent else "next"
+    return Line(name, f"{whose}; {waits}: {run.state.phase.value}", "waiting" if sent else "running")
+
+
+def _requests(world: World | None) -> list[Line]:
+    return [] if world is None else [_request(request) for request in world.requests]
+
+
+def _request(request: Request) -> Line:
+    nobody = "" if request.awaited else ", nobody waits for it"
+    return Line(f"e{request.run}", words.plan(request.plan) + nobody, "begun" if request.begun else "sent")
+
+
+def _records(world: World | None) -> list[Line]:
+    """Tell of what else is written down: claims, intents, the lease. Backings that have none of it show none."""
+    if world is None:
+        return []
+    claims = [Line("claim", f"{claim.execution} for {claim.task_id}", "stands") for claim in world.claims]
+    intents = [Line("intent", f"of e{run}", "open") for run in world.intents]
+    holder, _ = world.lease
+    return [*claims, *intents, *([] if holder == NOBODY else [Line("lease", f"of e{holder}", "held")])]

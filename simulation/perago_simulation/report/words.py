@@ -1,0 +1,179 @@
+"""The words for a step: what happened, said to a person who does not know the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from perago_core.attempt import events as e
+from perago_core.plan import PlanKind, PublishPlan
+from perago_simulation.replay import Step
+from perago_simulation.world import COMPLETED, OPEN, TARGET, World
+
+#: The names of the lanes that are not executions.
+ORCHESTRATOR, STORE, COORDINATION, STRANGER, FAULT = "orchestrator", "store", "coordination", "stranger", "fault"
+
+#: Whom an execution talks to, by command, where it is not the store.
+_TO: Mapping[str, str] = {
+    "ReloadTask": ORCHESTRATOR,
+    "ReadOwners": ORCHESTRATOR,
+    "Report": ORCHESTRATOR,
+    "AcquireLease": COORDINATION,
+    "AwaitTakeover": "",
+}
+#: Commands that only look: what matters about them comes back.
+READS = frozenset({"ReloadTask", "ReadOwners", "ReadHead", "ReadCommit", "ReadClaim", "ListClaims"})
+
+_PLAN: Mapping[PlanKind, str] = {
+    PlanKind.MERGE: f"merge {{commit}} into {TARGET.branch}",
+    PlanKind.REPLACE: f"replace {TARGET.branch}'s head by {{commit}}",
+    PlanKind.RETURN: f"return {TARGET.branch} to {{commit}}",
+}
+
+_DOES: Mapping[str, str] = {
+    "ReloadTask": "checks its task",
+    "OpenStaging": "opens its staging branch",
+    "Upload": "uploads what it changed",
+    "CommitStaging": "commits its staging branch",
+    "MakeClaim": "claims the right to publish",
+    "ReadClaim": "reads its claim back",
+    "ListClaims": "lists the claims of its task",
+    "ReadOwners": "asks who owns the other claims",
+    "SettleIntents": "settles open intents",
+    "AcquireLease": "asks for the lease",
+    "AwaitTakeover": "waits until older requests have run out",
+    "RevokeOlder": "revokes the names of older attempts",
+    "PassBarrier": "passes the store's barrier",
+    "ArmIntent": "writes down what it is about to do",
+    "ReadHead": f"looks at {TARGET.branch}",
+    "DropStaging": "deletes its own staging name",
+    "ReadCommit": "reads the published commit back",
+    "Report": "reports",
+    "ConfirmIntent": "confirms its intent",
+    "SettleIntent": "settles its intent",
+    "CleanUp": "cleans up",
+}
+
+Said: TypeAlias = Callable[[Any], str]
+
+
+def _claim(event: e.ClaimStands) -> str:
+    return f"the claim of {event.claim.execution} stands"
+
+
+#: What an answer adds that a reader needs.
+_ANSWER: Mapping[type, Said] = {
+    e.TaskReloaded: lambda event: "gone" if event.snapshot is None else _status(event.snapshot.status.value),
+    e.Staged: lambda event: str(event.staged.commit),
+    e.ClaimStands: _claim,
+    e.LeaseHeld: lambda event: "held now" if event.clean else "held now, after an unclean end",
+    e.HeadSeen: lambda event: "gone" if event.head is None else f"sees {event.head.commit.ref}",
+    e.IntentsSettled: lambda event: f"{', '.join(event.unresolved)} unresolved" if event.unresolved else "",
+}
+
+
+def lane(step: Step) -> str:
+    """Name the lane of a step: its actor, or for a crash the execution that crashes."""
+    who, _, about = step.label
+    return about if who == FAULT and re.fullmatch(r"e\d+", about) else who
+
+
+def peer(step: Step) -> str:
+    """Name the other end of what is sent in this step; empty if nothing is."""
+    who, what, about = step.label
+    if re.fullmatch(r"e\d+", who):
+        return "" if about == "stops waiting" else _TO.get(what, STORE)
+    if who == ORCHESTRATOR and (found := re.search(r" to (e\d+)", about)):
+        return found[1]
+    if who == STORE:
+        return step.told[-1].execution if step.told else ""
+    return STORE if who == STRANGER else ""
+
+
+def inward(step: Step) -> bool:
+    """Say whether what is sent comes to the lane rather than from it: answers to questions."""
+    return step.label[1] in READS
+
+
+def says(step: Step) -> str:
+    """Say what the actor of the lane does, as the rest of a sentence that begins with its name."""
+    who, what, about = step.label
+    if re.fullmatch(r"e\d+", who):
+        return _execution(step)
+    say = _ELSEWHERE.get((who, what))
+    return f"{what} {about}".strip() if say is None else say(step, about)
+
+
+def plan(what: PublishPlan) -> str:
+    """Say what a publication is to do."""
+    return _PLAN[what.kind].format(commit=what.commit)
+
+
+def _execution(step: Step) -> str:
+    who, what, about = step.label
+    if what == "Publish":
+        mine = [request for request in step.after.requests if f"e{request.run}" == who]
+        return f"asks to {plan(mine[0].plan)}" if mine and about != "stops waiting" else about
+    does = _DOES.get(what, _spaced(what))
+    if about == "dropped":
+        return f"{does}: the request is lost"
+    if about == "landed, answer lost":
+        return f"{does}: done, but the answer is lost"
+    if what == "Report":
+        return f"{does}: {_reported(step)}"
+    told = step.told[-1].event if step.told else None
+    reason = getattr(told, "reason", "")
+    more = _ANSWER[type(told)](told) if type(told) in _ANSWER else reason
+    return f"{does}: {more}" if more else does
+
+
+def _reported(step: Step) -> str:
+    before: World | None = step.before
+    assert before is not None
+    at = before.runs[int(step.label[0][1:])].task
+    was, now = before.tasks[at], step.after.tasks[at]
+    if was.status is not OPEN:
+        return f"ignored, as t{at} is {was.status}"
+    return f"{now.ref} is accepted" if now.status is COMPLETED else f"t{at} has {now.status}"
+
+
+def _alive(step: Step) -> str:
+    """The worker of an abandoned attempt may go on, which is where most trouble begins."""
+    task = int(step.label[2][1:])
+    left = [f"e{index}" for index, run in enumerate(step.after.runs) if run.task == task and run.state is not None]
+    return f"; {' and '.join(left)} still run{'s' if len(left) == 1 else ''}" if left else ""
+
+
+def _status(value: str) -> str:
+    return {"IN_PROGRESS": "still open"}.get(value, value.replace("_", " ").lower())
+
+
+def _spaced(name: str) -> str:
+    """Turn ``ReadSomething``, a command this module has no words for, into ``read something``."""
+    return re.sub(r"(?<=.)([A-Z])", r" \1", name).lower()
+
+
+def _install(step: Step, about: str) -> str:
+    lost = ", but the answer is lost" if about.endswith("answer lost") else ""
+    was = f" from {step.before.head}" if step.before is not None else ""
+    return f"moves {TARGET.branch}{was} to {step.after.head}{lost}"
+
+
+def _refuse(_step: Step, about: str) -> str:
+    whose, _, why = about.partition(": ")
+    return f"refuses {whose}'s publication: {why}"
+
+
+#: What those do that are not executions.
+_ELSEWHERE: Mapping[tuple[str, str], Callable[[Step, str], str]] = {
+    (STORE, "begin"): lambda step, about: f"begins {about}'s publication on {step.after.head}",
+    (STORE, "install"): _install,
+    (STORE, "refuse"): _refuse,
+    (ORCHESTRATOR, "hand out"): lambda _step, about: f"hands {about}",
+    (ORCHESTRATOR, "deliver again"): lambda _step, about: f"delivers again: {about}",
+    (ORCHESTRATOR, "give up"): lambda step, about: f"gives up on {about}{_alive(step)}",
+    (STRANGER, "commit"): lambda _step, about: f"commits {about}",
+    (FAULT, "crash"): lambda _step, _about: "crashes",
+    (COORDINATION, "expire"): lambda _step, about: f"lets the {about} expire",
+}

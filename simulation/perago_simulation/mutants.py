@@ -1,0 +1,185 @@
+"""Mutants: wrong protocols that somebody must notice, each tried in many small environments.
+
+A mutant that nobody notices says that a property is missing, an environment is missing, or that the two protocols are
+the same. Which of the three it is has to be written down (``survivors``), or the tests fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+
+from attrs import field, frozen
+
+from perago_core.attempt import ATTEMPT, AttemptState, Known
+from perago_core.attempt.phases import Phase
+from perago_core.rows import Event, Row, Step
+from perago_core.value import Value
+from perago_core.values import Attempt, Backing
+from perago_simulation.explore import explore
+from perago_simulation.historical import BUGS, Make
+from perago_simulation.hunt import Found, hunt
+from perago_simulation.model import Model
+from perago_simulation.more_properties import MORE_PROPERTIES
+from perago_simulation.mutations import Attempts, attempts, in_words, leads, skip, taken_for, with_rows
+from perago_simulation.properties import PROPERTIES, Property
+from perago_simulation.settings import Setting, setting
+from perago_simulation.structure import broken_clauses
+
+#: Everything that is judged, each id once.
+JUDGED: tuple[Property, ...] = tuple({each.id: each for each in (*MORE_PROPERTIES, *PROPERTIES)}.values())
+
+#: Small worlds, the smallest first: what kills a mutant should be quick to find and short to read.
+ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
+    "alone": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True},
+    "stranger": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "strangers": 1},
+    "crash": {"crashes": 1, "pauses": False, "no_ops": True},
+    "ledger": {"crashes": 1, "pauses": False, "no_ops": True, "ledger": True},
+    "stranger, crash": {"crashes": 1, "pauses": False, "no_ops": True, "strangers": 1},
+    "lost answer": {"crashes": 0, "losses": 1, "pauses": False, "no_ops": True},
+    "duplicate": {"attempts": 1, "crashes": 0, "duplicates": 1, "no_ops": True},
+    "ledger, lost answer": {"crashes": 0, "losses": 1, "pauses": False, "no_ops": True, "ledger": True},
+    "retry": {"crashes": 0},
+    "two crashes": {"attempts": 3, "crashes": 2, "pauses": False, "no_ops": True},
+    "duplicate, crash": {"crashes": 1, "duplicates": 1, "pauses": False},
+    "ledger, duplicate": {"attempts": 1, "crashes": 0, "duplicates": 1, "pauses": False, "ledger": True},
+    "lost answer, crash": {"crashes": 1, "losses": 1, "pauses": False, "no_ops": True},
+    "no-op": {"crashes": 0, "no_ops": True},
+    "retry, lost answer": {"crashes": 0, "losses": 1},
+    "equal trees": {"crashes": 1, "pauses": False, "same_tree": True},
+    "equal trees, duplicate": {
+        "attempts": 1, "crashes": 0, "losses": 1, "duplicates": 1, "pauses": False, "same_tree": True,
+    },
+    "two steps": {"steps": 2, "crashes": 1, "pauses": False, "no_ops": True},
+}  # fmt: skip
+
+
+@frozen(repr=False)
+class Mutant(Value):
+    """One wrong protocol. ``rows`` are the production rows it changes; without any, it may matter everywhere."""
+
+    id: str
+    kind: str
+    lesson: str
+    says: str
+    backings: tuple[Backing, ...]
+    make: Make = field(eq=False)
+    rows: frozenset[str] = frozenset()
+
+
+@frozen(repr=False)
+class Baseline(Value):
+    """What the production table does in a setting: the rows it fires, and the properties it is known to break."""
+
+    rows: frozenset[str]
+    broken: frozenset[str]
+
+
+def settings_of(backing: Backing) -> Iterator[tuple[str, Setting]]:
+    """Give the environments of a backing."""
+    for name, more in ENVIRONMENTS.items():
+        yield name, setting(backing, **more)
+
+
+@cache
+def baseline(of: Setting) -> Baseline:
+    """Explore the production table in a setting."""
+    model = Model(of)
+    fired: set[str] = set()
+
+    def step(state: AttemptState, event: Event) -> Step[Attempt, Known]:
+        taken = ATTEMPT.fire(state, event)
+        fired.add(taken.row.id)
+        return Step(taken.state, taken.commands)
+
+    model.step = lru_cache(maxsize=None)(step)
+    broken = explore(model, JUDGED).broken()
+    return Baseline(frozenset(fired), frozenset(broken))
+
+
+@cache
+def mutants() -> Mapping[str, Mutant]:
+    """Give every mutant by its id: the historical ones, the steps left out, the answers taken for others."""
+    reachable = {row for backing in Backing for _, of in settings_of(backing) for row in baseline(of).rows}
+    every = (*_historical(), *_skipped(reachable), *_swapped(reachable))
+    return {each.id: each for each in every}
+
+
+def _historical() -> Iterator[Mutant]:
+    for bug in BUGS:
+        yield Mutant(bug.id, "bug", bug.lesson, bug.says, bug.backings, bug.make)
+
+
+def _skipped(reachable: Collection[str]) -> Iterator[Mutant]:
+    for phase in SKIPPED:
+        rows = {each.id for each in ATTEMPT.definition.rows if each.next is phase and each.phase is not phase}
+        says = f"goes on without {phase.value}"
+        yield Mutant(
+            f"no {phase.name}",
+            "skip",
+            "",
+            says,
+            tuple(Backing),
+            _running(skip(phase)),
+            frozenset(rows & set(reachable)),
+        )
+
+
+def _swapped(reachable: Collection[str]) -> Iterator[Mutant]:
+    for each, other in taken_for(reachable):
+        assert isinstance(each.phase, Phase)
+        assert isinstance(other.next, Phase)
+        says = f"{each.phase.name}: {in_words(each)} is taken for {in_words(other)}"
+        rows = with_rows(leads(each.id, other.next, other.ask))
+        identity = f"{each.id} as {other.id}"
+        yield Mutant(identity, "swap", "", says, tuple(Backing), _running(rows), frozenset({each.id}))
+
+
+def _running(rows: Iterable[Row]) -> Make:
+    kept = tuple(rows)
+
+    @cache
+    def table() -> Attempts:
+        return attempts(kept)
+
+    return lambda of: Model(of, table())
+
+
+#: The steps that can be left out. Without the others there is nothing to run or nothing to decide on.
+SKIPPED = tuple(
+    phase
+    for phase in Phase
+    if phase
+    not in {
+        Phase.WORKSPACE, Phase.BODY, Phase.FENCE_0, Phase.STAGING_0, Phase.UPLOAD, Phase.COMMIT, Phase.HEAD,
+        Phase.PUBLICATION, Phase.DONE,
+    }
+)  # fmt: skip
+
+
+def fate(mutant: Mutant, of: Setting) -> Found | None:
+    """Give how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
+    if of.backing not in mutant.backings:
+        return None
+    known = baseline(of)
+    if mutant.rows and not mutant.rows & known.rows:
+        return None
+    return hunt(mutant.make(of), JUDGED, known.broken)
+
+
+def clauses(mutant: Mutant) -> tuple[str, ...]:
+    """Name the clauses on the order of steps that a mutant breaks, before anybody runs it."""
+    return broken_clauses(mutant.make(setting(mutant.backings[0])).table)
+
+
+def first_kill(mutant: Mutant) -> str | None:
+    """Say who notices a mutant first: a clause on the order of steps, or a property in the smallest environment."""
+    broken = clauses(mutant)
+    if broken:
+        return f"order of steps: {broken[0]}"
+    for name in ENVIRONMENTS:
+        for backing in mutant.backings:
+            found = fate(mutant, setting(backing, **ENVIRONMENTS[name]))
+            if found is not None:
+                return f"{backing.value}, {name}: {found.property} in {len(found.trace)}"
+    return None

@@ -1,0 +1,291 @@
+"""Schedulers: who chooses what happens next, over the same moves the explorer takes all of.
+
+A run *is* its list of choices: the index of the beginning, then the index of each move among what could happen. Worlds
+that were met before are remembered with their moves and with what is wrong in them, so a run through known country is
+quick; in a big setting most worlds are new, and a run costs what exploring them costs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Protocol
+
+from attrs import field, frozen
+
+from perago_core.value import Value
+from perago_simulation.model import Label, Model
+from perago_simulation.properties import PROPERTIES, Property, When
+from perago_simulation.world import World
+
+#: What goes wrong by itself; everything else is work.
+FAULTS = ("crash", "commit", "expire", "give up", "deliver again", "dropped", "answer lost", "stops waiting")
+
+
+def fault_of(label: Label) -> str | None:
+    """Name the kind of fault a move is, or ``None`` if it is work that has to be done anyway."""
+    who, what, about = label
+    if who in {"fault", "stranger", "coordination"} or what in {"give up", "deliver again"}:
+        return what
+    return next((kind for kind in ("dropped", "answer lost", "stops waiting") if about.endswith(kind)), None)
+
+
+def actor_of(label: Label) -> str:
+    """Name who moves. The store moves for whoever sent the request."""
+    return label[2].split(":")[0] if label[0] == "store" else label[0]
+
+
+class Node:
+    """A world with what is wrong in it and, once somebody has been there, what can happen next."""
+
+    __slots__ = ("actors", "children", "faults", "labels", "world", "wrong")
+
+    def __init__(self, world: World | None, wrong: tuple[str, str] | None) -> None:
+        self.world = world
+        self.wrong = wrong
+        self.labels: tuple[Label, ...] | None = None
+        self.children: tuple[Node, ...] = ()
+        self.faults: tuple[str | None, ...] = ()
+        self.actors: tuple[str, ...] = ()
+
+
+class Country:
+    """The worlds met so far. At most ``limit`` are remembered; then it forgets them all and starts again."""
+
+    def __init__(self, model: Model, properties: Sequence[Property] = PROPERTIES, limit: int = 300_000) -> None:
+        self.model = model
+        self.limit = limit
+        self.root = Node(None, None)
+        self._nodes: dict[World, Node] = {}
+        self._always = [each for each in properties if each.when is When.ALWAYS]
+        self._resting = [each for each in properties if each.when is When.AT_REST]
+
+    def known(self) -> int:
+        """Count the worlds that are remembered."""
+        return len(self._nodes)
+
+    def begin(self) -> Node:
+        """Give where every run begins: nothing has happened, and the moves are the beginnings."""
+        if len(self._nodes) > self.limit:
+            self._nodes.clear()
+            self.root = Node(None, None)
+        return self.root
+
+    def expand(self, node: Node) -> None:
+        """Find out what can happen next."""
+        world = node.world
+        moves = list(self.model.beginnings() if world is None else self.model.moves(world))
+        node.children = tuple(self._node(after) for _, after in moves)
+        node.faults = tuple(fault_of(label) for label, _ in moves)
+        node.actors = tuple(actor_of(label) for label, _ in moves)
+        node.labels = tuple(label for label, _ in moves)
+
+    def _node(self, world: World) -> Node:
+        node = self._nodes.get(world)
+        if node is None:
+            node = self._nodes[world] = Node(world, self._wrong(world))
+        return node
+
+    def _wrong(self, world: World) -> tuple[str, str] | None:
+        resting = self._resting if self._resting and self.model.at_rest(world) else ()
+        for each in (*self._always, *resting):
+            problem = each.judge(self.model.setting, world)
+            if problem is not None:
+                return each.id, problem
+        return None
+
+
+Chooser = Callable[[Node], int]
+
+
+class Scheduler(Protocol):
+    """Gives a chooser for each run. A chooser picks the index of a move, or -1 to end the run."""
+
+    def run(self, number: int) -> Chooser:
+        """Begin the run of this number; the same number makes the same choices."""
+        ...
+
+
+@frozen(repr=False)
+class Weighted(Value):
+    """Seeded random choice: a fault with probability ``faults`` if one can happen, else any work alike."""
+
+    seed: int = 0
+    faults: float = 0.1
+
+    def run(self, number: int) -> Chooser:
+        """Begin a run."""
+        return _weighted(_seeded(self.seed, number), self.faults, frozenset())
+
+
+@frozen(repr=False)
+class Swarm(Value):
+    """Weighted, but each run leaves out each kind of fault with probability one half."""
+
+    seed: int = 0
+    faults: float = 0.1
+
+    def run(self, number: int) -> Chooser:
+        """Begin a run."""
+        random = _seeded(self.seed, number)
+        left_out = frozenset(kind for kind in FAULTS if random.random() < _HALF)
+        return _weighted(random, self.faults, left_out)
+
+
+@frozen(repr=False)
+class Pct(Value):
+    """Probabilistic concurrency testing: who has the highest priority moves, and ``depth - 1`` times that changes.
+
+    An ordering bug of depth d among n actors and k steps is found with probability at least 1/(n k^(d-1)) per run.
+    Faults are drawn as in ``Swarm``: they are not a matter of order.
+    """
+
+    seed: int = 0
+    depth: int = 3
+    steps: int = 40
+    faults: float = 0.1
+
+    def run(self, number: int) -> Chooser:
+        """Begin a run."""
+        random = _seeded(self.seed, number)
+        left_out = frozenset(kind for kind in FAULTS if random.random() < _HALF)
+        changes = {random.randrange(self.steps) for _ in range(self.depth - 1)}
+        priorities: dict[str, float] = {}
+        at = 0
+
+        def choose(node: Node) -> int:
+            nonlocal at
+            fault = _fault(random, node, self.faults, left_out)
+            if fault >= 0:
+                return fault
+            work = [index for index, kind in enumerate(node.faults) if kind is None]
+            if not work:
+                return _any_fault(random, node, left_out)
+            best = max(work, key=lambda index: priorities.setdefault(node.actors[index], 1.0 + random.random()))
+            if at in changes:
+                priorities[node.actors[best]] = random.random() / (1 + at)
+            at += 1
+            return best
+
+        return choose
+
+
+_HALF = 0.5
+
+
+def _seeded(seed: int, number: int) -> Random:
+    return Random(f"{seed}/{number}")  # noqa: S311  repeatable, not secret
+
+
+def _weighted(random: Random, faults: float, left_out: frozenset[str]) -> Chooser:
+    pick, below = random.random, random.randrange
+
+    def choose(node: Node) -> int:
+        kinds = node.faults
+        if pick() >= faults:
+            work = [index for index, kind in enumerate(kinds) if kind is None]
+            if work:
+                return work[below(len(work))] if len(work) > 1 else work[0]
+        return _any_fault(random, node, left_out, work=True)
+
+    return choose
+
+
+def _fault(random: Random, node: Node, faults: float, left_out: frozenset[str]) -> int:
+    return _any_fault(random, node, left_out) if random.random() < faults else -1
+
+
+def _any_fault(random: Random, node: Node, left_out: frozenset[str], *, work: bool = False) -> int:
+    """Choose among the faults that are not left out; if there is none, among the work, if that is wanted."""
+    possible = [index for index, kind in enumerate(node.faults) if kind is not None and kind not in left_out]
+    if not possible and work:
+        possible = [index for index, kind in enumerate(node.faults) if kind is None]
+    # An attempt nobody works on any more is given up sooner or later, whatever a run leaves out.
+    if not possible:
+        possible = [index for index, kind in enumerate(node.faults) if kind == "give up"]
+    return random.choice(possible) if possible else -1
+
+
+@frozen(repr=False)
+class Replay(Value):
+    """Makes the same choices again."""
+
+    choices: tuple[int, ...]
+
+    def run(self, number: int) -> Chooser:  # noqa: ARG002  every run is the same
+        """Begin a run."""
+        left = iter(self.choices)
+        return lambda node: next(left, -1)  # noqa: ARG005  a replay does not look
+
+
+@frozen(repr=False)
+class Failure(Value):
+    """A run that broke a property: its choices, up to where it did."""
+
+    property: str
+    problem: str
+    choices: tuple[int, ...]
+    labels: tuple[Label, ...]
+
+
+@frozen(repr=False)
+class Simulation(Value):
+    """What a number of runs came to. ``worlds`` counts the different ones that are remembered."""
+
+    runs: int
+    steps: int
+    seconds: float
+    worlds: int
+    failures: tuple[Failure, ...] = field(default=())
+
+
+def simulate(
+    model: Model | Country,
+    scheduler: Scheduler,
+    runs: int,
+    steps: int = 200,
+    stop_after: int = 1,
+) -> Simulation:
+    """Make this many runs, of at most so many steps each, and stop early after so many failures."""
+    country = Country(model) if isinstance(model, Model) else model
+    begun, taken, number = time.monotonic(), 0, 0
+    failures: list[Failure] = []
+    while number < runs and len(failures) < stop_after:
+        node, choices = _walk(country, scheduler.run(number), steps)
+        number += 1
+        taken += len(choices)
+        if node.wrong is not None:
+            failures.append(Failure(*node.wrong, tuple(choices), _labels(country, choices)))
+    return Simulation(number, taken, time.monotonic() - begun, country.known(), tuple(failures))
+
+
+def carry_out(country: Country, choices: Sequence[int]) -> tuple[Node, tuple[Label, ...]]:
+    """Make these choices and give where they end; those after the first wrong world are not made."""
+    node, made = _walk(country, Replay(tuple(choices)).run(0), len(choices))
+    return node, _labels(country, made)
+
+
+def _walk(country: Country, choose: Chooser, steps: int) -> tuple[Node, list[int]]:
+    node = country.begin()
+    choices: list[int] = []
+    for _ in range(steps):
+        if node.labels is None:
+            country.expand(node)
+        index = choose(node)
+        if not 0 <= index < len(node.children):
+            break
+        choices.append(index)
+        node = node.children[index]
+        if node.wrong is not None:
+            break
+    return node, choices
+
+
+def _labels(country: Country, choices: Sequence[int]) -> tuple[Label, ...]:
+    node, labels = country.root, list[Label]()
+    for index in choices:
+        assert node.labels is not None
+        labels.append(node.labels[index])
+        node = node.children[index]
+    return tuple(labels)

@@ -1,0 +1,79 @@
+"""The mutants nobody notices, each with the reason why nobody has to, or who looks after it instead.
+
+A mutant that is neither noticed nor named here fails the tests; so does one that is named here and noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SILENT = "Silence instead of FAILED: the orchestrator times the attempt out. Slower by one time-out, never wrong."
+_ONE_READ = "One more read, whose answer leads to the same row. Costs a call; the call budgets of the core notice."
+_NO_PROOF = "Nothing is known of the owners then, so the owner rule refuses every child of the input: it fails closed."
+_NEXT_STEP = "Nothing was opened, so the next step, a commit under that name, is refused, and the attempt fails closed."
+_EVIDENCE = "After the report. It leaves less evidence in the ledger or in the log, and changes no verdict."
+_SWEPT = "After the report. The intent stays open until the next sweep, which settles it as what it is (L-06)."
+_RETURNED = "A return ends at the input, which is what is reported; a return called unknown costs one more attempt."
+_TOLD = "Finds out what it was told already: nothing of it landed. Costs three calls, ends in the same FAILED."
+_BARRIER = "Barrier and revocation end what an unclean predecessor has on its way, before anybody looks at the head."
+_OVERLAP = (
+    "The rules of number and of status overlap here: this orchestrator hands out an attempt only after the one before "
+    "has ended, so an older owner has always ended, and a newer one is refused by the other rule. Without both "
+    "(`no owner rule`) S-16 notices. A rerun of a completed task, which the world does not have, would tell them apart."
+)
+
+#: By mutant, why it may survive.
+REASONS: Mapping[str, str] = {
+    "owners all dead": _OVERLAP,
+    "numbers ignored": _OVERLAP,
+    "one owner": _OVERLAP,
+    "first parent only": "No commit of this world has two parents. The decision tables of the core kill it (K-09).",
+    "ours by tree": (
+        "With the owner rule and the expected head, nothing with our tree stands anywhere but on our input. It takes a "
+        "stranger who copies our tree; the vectors of the core have it."
+    ),
+    "lease always released": _BARRIER,
+    "T1 as T2": "Waits although there is nothing to wait for. Costs time.",
+    "no CONFIRMATION": _EVIDENCE,
+    "Z2 as Z4": _EVIDENCE,
+    "Z3 as Z2": _EVIDENCE,
+    "Z4 as Z2": "Reads the task once more after a FAILED. " + _EVIDENCE,
+    "ZU2 as Z4": _EVIDENCE,
+    "ZU3 as Z2": _EVIDENCE,
+    "ZU3 as Z4": _SWEPT,
+    "ZU4 as Z2": "Reads the task once more after a FAILED. " + _EVIDENCE,
+    "Z5 as Z1": _SWEPT,
+    "Z5 as Z2": _SWEPT,
+    "FX2 as F2": _NEXT_STEP,
+    "FX4 as F2": _NEXT_STEP,
+    "FX5 as F2": _NEXT_STEP,
+    "FX2 as FX1": _SILENT,
+    "GX2 as GX1": _SILENT,
+    "JX2 as JX1": _SILENT,
+    "H5 as H6": _SILENT,
+    "HX1 as H6": _SILENT,
+    "K3 as K2": _SILENT,
+    "Q1 as Q2": _SILENT,
+    "R5 as RF1": _SILENT + " The publication stands, and the next attempt replaces it.",
+    "UX2 as U1": "Uploads of this world have no content, so none can be half there. The staged tree is read back.",
+    "CX1 as C1": "The name is gone only once a newer attempt has revoked it; the next fence finds the attempt stale.",
+    "K1 as K3": _ONE_READ,
+    "K2 as K3": _ONE_READ,
+    "L2 as L1": _ONE_READ,
+    "LG1 as L1": _ONE_READ,
+    "LG2 as L1": _ONE_READ,
+    "LG3 as L1": _ONE_READ,
+    "LX1 as L1": _NO_PROOF,
+    "LX1 as L2": _NO_PROOF,
+    "NX1 as N1": _NO_PROOF,
+    "P3 as P1": _RETURNED,
+    "P3 as P2": _RETURNED,
+    "P3 as P5": _RETURNED,
+    "P3 as P6": _RETURNED,
+    "P5 as PX1": (
+        "`atomic` has no barrier: what is not at the head may still land, so a look at the head may miss it as well. "
+        "FAILED without looking costs one more attempt, whose owner rule replaces what landed."
+    ),
+    "PX1 as P5": _TOLD,
+    "PX1 as P6": _TOLD,
+}

@@ -1,0 +1,37 @@
+"""What each step is for: leaving it out breaks what it is there for."""
+
+from __future__ import annotations
+
+import pytest
+
+from perago_core.values import Backing
+from perago_simulation.ablation import CHANGES, ablation, effect
+
+#: The steps the promises about the branch hang on, with what breaks first.
+BRANCH = {
+    ("no revocation", Backing.CONDITIONAL): "S-02b in 27 (crash)",
+    ("no barrier", Backing.CONDITIONAL): "S-02b in 27 (crash)",
+    ("barrier before revocation", Backing.CONDITIONAL): "S-02b in 29 (crash)",
+    ("barrier before revocation", Backing.LOCKED): "S-02b in 35 (crash)",
+    ("no claim", Backing.CONDITIONAL): "S-02b in 28 (duplicate)",
+    ("no second fence", Backing.CONDITIONAL): "S-02b in 30 (no-op)",
+    ("no read-back", Backing.LOCKED): "S-04 in 18 (stranger)",
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"), BRANCH.items(), ids=[f"{what}-{backing.value}" for what, backing in BRANCH]
+)
+def test_leaving_out_a_step_breaks_what_it_is_for(case: tuple[str, Backing], expected: str) -> None:
+    assert effect(*case).branch == expected
+
+
+def test_an_order_that_is_wrong_is_noticed_before_anything_runs() -> None:
+    assert effect("no clean-up", Backing.ATOMIC).order == ()
+    assert effect("no fence before calling it ours", Backing.ATOMIC).order == ("S-05b",)
+
+
+def test_the_table_says_what_breaks_where_and_in_how_many_steps() -> None:
+    text = ablation([effect("no barrier", Backing.CONDITIONAL)])
+    assert "| no barrier | conditional |  | S-02b in 27 (crash) |" in text
+    assert len({change.what for change in CHANGES}) == len(CHANGES)

@@ -11,7 +11,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint test test-pages format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup lint test test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench: setup ## Run the benchmarks
 
 specs: setup ## Regenerate the tables in specs/ from the code
 	@$(BIN)/python specs/generate.py
+
+test-full: setup ## Explore the whole matrices and write their figures into specs/ (minutes)
+	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
 
 lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for new versions)
 	@.ci/setup

@@ -2,11 +2,12 @@
 
     python specs/generate.py           write
     python specs/generate.py --check   write nothing; exit 1 and name the files that differ
+    python specs/generate.py --full    also the matrices that take minutes
 
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``windows.md`` (what comes of dying at each
-point).
+point). With ``--full`` also ``mutants.md`` (who notices a wrong protocol) and ``ablation.md`` (what each step is for).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
+from perago_simulation.ablation import ablation  # noqa: E402  as above
 from perago_simulation.ladder import ladder_text, standard_ladder  # noqa: E402  as above
+from perago_simulation.mutant_table import mutant_table  # noqa: E402  as above
 from perago_simulation.windows import windows_text  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
@@ -39,6 +42,11 @@ def files() -> Mapping[str, str]:
         generated[f"diagrams/{name}.mmd"] = mermaid(table)
         generated[f"vectors/{name}.json"] = _line_by_line(vectors(name))
     return generated
+
+
+def matrices() -> Mapping[str, str]:
+    """Give what takes minutes: who notices which mutant, and what each step is for."""
+    return {"mutants.md": mutant_table(), "ablation.md": ablation()}
 
 
 def _json(value: object) -> str:
@@ -62,7 +70,8 @@ def main() -> int:
     """Write or check, and say what was done."""
     check = "--check" in sys.argv[1:]
     stale: list[str] = []
-    for name, text in files().items():
+    wanted = {**files(), **matrices()} if "--full" in sys.argv[1:] else files()
+    for name, text in wanted.items():
         path = HERE / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue

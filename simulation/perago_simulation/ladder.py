@@ -17,7 +17,7 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.explore import Exploration, explore
-from perago_simulation.properties import PROPERTIES, When
+from perago_simulation.properties import PROPERTIES
 from perago_simulation.settings import Setting, setting
 
 #: What may go wrong, by name. Each is bounded so that it can be explored completely in seconds.
@@ -96,7 +96,7 @@ def ladder_text(found: Sequence[Rung]) -> str:
         "",
         "## Properties",
         "",
-        *(f"* **{each.id}** ({_when(each.when)}): {each.says}." for each in PROPERTIES),
+        *(f"* **{each.id}** ({each.when.value}): {each.says}." for each in PROPERTIES),
         "",
         "## Bounds",
         "",
@@ -114,10 +114,6 @@ def _line(rung: Rung, ids: Sequence[str]) -> str:
     ledger = "on" if exploration.setting.ledger else "off"
     size = f"{exploration.distinct:,}" if exploration.complete else f"{exploration.distinct:,} (stopped)"
     return f"| `{exploration.setting.backing.value}` | {ledger} | {rung.environment} | {cells} | {size} |"
-
-
-def _when(when: When) -> str:
-    return when.value
 
 
 def _bounds(found: Sequence[Rung]) -> dict[str, str]:

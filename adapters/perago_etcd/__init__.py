@@ -1,0 +1,1 @@
+"""The coordination port on etcd, for workers on several machines."""

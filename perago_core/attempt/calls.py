@@ -31,15 +31,23 @@ def _prepare(x: Execution, _command: c.PrepareWorkspace) -> Conversation:
 
 
 def _run_body(x: Execution, _command: c.RunBody) -> Conversation:
-    return ask(Call("workspace", "run", (x.attempt,)), _itself, f.BodyLost)
+    return _body(x, Call("workspace", "run", (x.attempt,)))
 
 
 def _resume_body(x: Execution, command: c.ResumeBody) -> Conversation:
-    return ask(Call("workspace", "resume", (x.attempt,), sink=(x.attempt.target, command.name)), _itself, f.BodyLost)
+    return _body(x, Call("workspace", "resume", (x.attempt,), sink=(x.attempt.target, command.name)))
 
 
-def _itself(event: Event) -> Event:
-    return event
+def _body(x: Execution, call: Call) -> Conversation:
+    """A body that was stopped because its attempt was lost, or its time was over, is lost for that reason.
+
+    Else a worker that cancels a body for somebody else's attempt would then report that attempt as failed.
+    """
+    answer = yield call
+    if isinstance(answer, Done):
+        event: Event = answer.value
+        return event
+    return x.interruption() or f.BodyLost(answer.reason)
 
 
 def _reload(x: Execution, _command: c.ReloadTask) -> Conversation:

@@ -25,7 +25,7 @@ from perago_core.values import Attempt, Backing
 
 #: Watches every step: before, event, what fired. It cannot change one; nothing it returns or raises is looked at.
 Observer: TypeAlias = Callable[[AttemptState, Event, Fired[Attempt, Known]], object]
-#: Asked before each command for an event from outside.
+#: Asked before each command, and when a body did not answer, for an event from outside.
 Interrupts: TypeAlias = Callable[[AttemptState], Event | None]
 
 
@@ -72,7 +72,7 @@ class Execution:
         if self.resumed and not self._may_ask_again():
             self._advance(self._lost("the process stopped while waiting for this answer"))
         while self.state.pending:
-            event = self.interrupts(self.state) if self.interrupts is not None else None
+            event = self.interruption()
             if event is None and self._tends_lease():
                 event = yield from self._tend()
             if event is not None:
@@ -83,6 +83,10 @@ class Execution:
             if self.state.pending and not fired.commands:
                 self._advance(self._lost("the port answered for another execution"))
         return self.state
+
+    def interruption(self) -> Event | None:
+        """Give what came from outside, if anything did."""
+        return self.interrupts(self.state) if self.interrupts is not None else None
 
     def _advance(self, event: Event) -> Fired[Attempt, Known]:
         before = self.state

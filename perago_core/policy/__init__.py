@@ -1,7 +1,7 @@
 """The policy machine: which fence backing does this cluster use, and do we all agree.
 
-``start`` with the settings of a node, ``perform`` each command on the ports, ``step`` with the event it gives, until
-``outcome`` says ``Resolved`` or ``PolicyFailed``. The rows are in ``table``.
+``resolve`` runs it. To drive it yourself: ``start`` with the settings of a node, ``perform`` each command on the ports,
+``step`` with the event it gives, until ``outcome`` says ``Resolved`` or ``PolicyFailed``. The rows are in ``table``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from perago_core.policy.events import (
 from perago_core.policy.known import PolicyKnown, PolicySettings, PolicyState
 from perago_core.policy.outcomes import PolicyFailed, Resolved, outcome
 from perago_core.policy.phases import Phase
+from perago_core.policy.resolving import resolve
 from perago_core.policy.table import POLICY, start, step
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "StoringUnknown",
     "outcome",
     "perform",
+    "resolve",
     "start",
     "step",
 ]

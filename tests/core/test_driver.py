@@ -321,6 +321,21 @@ def test_interruption_before_publishing_publishes_nothing(backing: Backing) -> N
         assert (world.store.history(), world.store.staging_names()) == ([INPUT], [])
 
 
+@pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
+def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(backing: Backing) -> None:
+    """A stale worker's FAILED could end the attempt of its successor under the same task id (W-21, S-40)."""
+    world = World()
+    asked = iter([None, AttemptLost("the heartbeat found another worker")])
+
+    def interrupts(state: AttemptState) -> Event | None:
+        return next(asked, None) if state.phase is Phase.BODY else None
+
+    ports = world.ports({"workspace": {"run": [Fault.DROPPED]}})
+    result = drive(world.attempt(1, backing), ports, interrupts=interrupts)
+    assert (result.result is None) is (backing is not Backing.SOFT)
+    assert world.store.history() == [INPUT]
+
+
 def test_interruption_while_publishing_is_an_unknown_publication() -> None:
     """Rule 4: the request may be on its way; the attempt finds out and, finding nothing, fails."""
     world = World()

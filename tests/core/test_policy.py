@@ -16,6 +16,7 @@ from attrs import define, evolve, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perago_core import driver
 from perago_core import policy as p
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
@@ -205,6 +206,22 @@ def test_start_takes_the_first_row() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Detecting
+
+
+@pytest.mark.parametrize("answer", [ATOMIC, CONDITIONAL, UNABLE, SILENT])
+@pytest.mark.parametrize("policy", list(p.Policy))
+def test_resolve_is_the_machine_with_its_conversations(answer: Answer[p.Capability], policy: p.Policy) -> None:
+    """Whoever lets ``resolve`` do it comes to the same end as whoever drives the machine."""
+    by_hand = p.outcome(run_to_rest(POLICY, settings(policy), Cluster().ports(answer)).state)
+    cluster = Cluster()
+    ports = driver.Ports(
+        orchestrator=None,
+        store=ProbedStore([answer]),
+        workspace=None,
+        clock=cluster.clock,
+        coordination=cluster.coordination,
+    )
+    assert driver.run(p.resolve(settings(policy)), ports) == by_hand
 
 
 @pytest.mark.parametrize(("answer", "backing"), [(ATOMIC, Backing.ATOMIC), (CONDITIONAL, Backing.CONDITIONAL)])

@@ -1,0 +1,123 @@
+"""Configuration: one object, one order of precedence, errors that say what to change, secrets nobody can read."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from perago_worker.loading import FAMILIAR, SettingsError, find_project, load
+from perago_worker.settings import Settings
+
+SECRET = "not-for-your-eyes"  # noqa: S105  the test looks for it
+
+
+def project(folder: Path, toml: str = "", dotenv: str = "") -> Path:
+    (folder / "perago.toml").write_text(toml, encoding="utf-8")
+    (folder / ".env").write_text(dotenv, encoding="utf-8")
+    return folder
+
+
+def test_command_line_over_environment_over_dotenv_over_file(tmp_path: Path) -> None:
+    given = project(tmp_path, "[fence]\npolicy = 'auto'", "PERAGO_FENCE__POLICY=enable")
+    variables = {"PERAGO_FENCE__POLICY": "disable"}
+    assert load(given, {"fence": {"policy": "soft"}}, variables).fence.policy == "soft"
+    assert load(given, {}, variables).fence.policy == "disable"
+    assert load(given, {}, {}).fence.policy == "enable"
+    (given / ".env").unlink()
+    assert load(given, {}, {}).fence.policy == "auto"
+
+
+def test_without_any_file_the_embedded_stack_is_the_default(tmp_path: Path) -> None:
+    settings = load(tmp_path, {}, {})
+    kinds = (settings.store.kind, settings.orchestrator.kind, settings.coordination.kind, settings.fence.policy)
+    assert kinds == ("local", "local", "local", "auto")
+
+
+@pytest.mark.parametrize("name", FAMILIAR)
+def test_names_users_already_have_are_honoured_below_our_own(tmp_path: Path, name: str) -> None:
+    section, key = FAMILIAR[name]
+
+    def value(dotenv: str, variables: dict[str, str]) -> str:
+        found: object = getattr(getattr(load(project(tmp_path, "", dotenv), {}, variables), section), key)
+        if isinstance(found, SecretStr):
+            return found.get_secret_value()
+        return Path(str(found)).name.strip("(),'")
+
+    ours = f"PERAGO_{section}__{key}".upper()
+    assert value("", {name: "theirs"}) == "theirs"
+    assert value(f"{name}=theirs", {}) == "theirs"
+    assert value("", {name: "theirs", ours: "ours"}) == "ours"
+    assert value(f"{ours}=ours", {name: "theirs"}) == "theirs"
+
+
+def test_paths_are_relative_to_the_file_and_the_file_is_found_from_below(tmp_path: Path) -> None:
+    project(tmp_path, "[store]\npath = 'data'")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    assert find_project(below) == tmp_path.resolve()
+    assert load(find_project(below), {}, {}).store.path == tmp_path.resolve() / "data"
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("fense = 1", "fense: there is no such setting; known here: tasks, store"),
+        ("[fence]\npolice = 'auto'", "fence.police: there is no such setting; known here: policy, on_indeterminate"),
+        ("[fence]\npolicy = 'atuo'", "fence.policy: Input should be 'auto', 'enable', 'disable' or 'soft'"),
+        ("[budget]\ntakeover_wait = 1", "takeover_wait 1 s is shorter than publish_timeout plus margin"),
+        ("[worker]\ncapacity = 0", "worker.capacity: Input should be greater than or equal to 1"),
+        ("[pipelines.p]\nrepository = 'lake'\nsteps = []", "pipelines.p.steps"),
+        ("[fence", "perago.toml is not valid TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_what_to_change(tmp_path: Path, toml: str, says: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(project(tmp_path, toml), {}, {})
+    assert says in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_file_that_is_not_text_is_an_error_not_a_crash(tmp_path: Path) -> None:
+    (tmp_path / "perago.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match=r"perago\.toml cannot be read"):
+        load(tmp_path, {}, {})
+
+
+def test_lists_are_words_with_commas_in_a_variable(tmp_path: Path) -> None:
+    assert load(tmp_path, {}, {"PERAGO_TASKS": "one, two"}).tasks == ("one", "two")
+
+
+def test_secrets_are_never_printed_logged_or_part_of_an_error(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    variables = {
+        "CONDUCTOR_AUTH_SECRET": SECRET,
+        "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": SECRET,
+        "PERAGO_COORDINATION__PASSWORD": SECRET,
+    }
+    settings = load(tmp_path, {}, variables)
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("perago").warning("settings: %s %r", settings, settings)
+    printed = (
+        caplog.text,
+        str(settings),
+        repr(settings),
+        settings.model_dump_json(),
+        json.dumps(settings.model_dump(mode="json")),
+    )
+    assert all(SECRET not in text for text in printed)
+    assert settings.store.secret_key.get_secret_value() == SECRET
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, {}, {**variables, "PERAGO_ORCHESTRATOR__SECRETS": SECRET})
+    assert SECRET not in str(caught.value)
+
+
+def test_settings_cannot_change_once_they_are_read(tmp_path: Path) -> None:
+    settings: Settings = load(tmp_path, {}, {})
+    with pytest.raises(ValueError, match="frozen"):
+        settings.fence.policy = "soft"

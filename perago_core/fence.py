@@ -82,7 +82,7 @@ class Late(Value):
 Decision: TypeAlias = Allowed | Unneeded | Refused | Late
 
 
-@frozen(repr=False, slots=False)
+@frozen(repr=False, slots=False, getstate_setstate=True)
 class Case(Value):
     """Everything a decision may look at: what was pinned, what was staged, and the named fresh reads."""
 

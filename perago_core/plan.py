@@ -26,7 +26,7 @@ class Condition(Enum):
     HEAD_AND_CLAIM = "head and claim"
 
 
-@frozen(cache_hash=True, repr=False, slots=False)
+@frozen(cache_hash=True, repr=False, slots=False, getstate_setstate=True)
 class PublishPlan(Value):
     """One movement of one target. Made only by ``fence``, consumed only by ``Store.publish``.
 

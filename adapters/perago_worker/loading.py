@@ -10,7 +10,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
@@ -92,9 +92,13 @@ def _named(variables: Mapping[str, str]) -> dict[str, Any]:
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
-        both = isinstance(merged.get(key), Mapping) and isinstance(value, Mapping)
-        merged[key] = _over(merged[key], value) if both else value
+        beneath = merged.get(key)
+        merged[key] = _over(beneath, value) if _is_table(beneath) and _is_table(value) else value
     return merged
+
+
+def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
 
 
 def _rooted(settings: Settings, project: Path) -> Settings:

@@ -75,8 +75,8 @@ class Execution:
             event = self.interruption()
             if event is None and self._tends_lease():
                 event = yield from self._tend()
-            if event is not None:
-                self._advance(event)
+            # What is lost stays lost, and is told again each time. Where it changes nothing any more, go on.
+            if event is not None and self._advance(event).commands:
                 continue
             (command,) = self.state.pending
             fired = self._advance((yield from PERFORM[type(command)](self, command)))

@@ -46,7 +46,7 @@ class Learnt(TypedDict, total=False):
     left_behind: tuple[str, ...]
 
 
-@frozen(cache_hash=True, repr=False, slots=False)
+@frozen(cache_hash=True, repr=False, slots=False, getstate_setstate=True)
 class Known(Value):
     """Everything learnt since the attempt was polled."""
 

@@ -336,6 +336,23 @@ def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(b
     assert world.store.history() == [INPUT]
 
 
+@pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
+@pytest.mark.parametrize("phase", [Phase.FENCE_2, Phase.PUBLICATION, Phase.REPORT, Phase.CLEAN_UP])
+def test_an_interruption_that_is_told_for_ever_ends_the_execution_all_the_same(backing: Backing, phase: Phase) -> None:
+    """A lost attempt stays lost. Once the result is on its way that changes nothing, and must not stop it either."""
+    world = World()
+    reached: list[Phase] = []
+
+    def interrupts(state: AttemptState) -> Event | None:
+        reached.append(state.phase)
+        return AttemptLost("still lost") if phase in reached else None
+
+    result = drive(world.attempt(1, backing), world.ports(), interrupts=interrupts)
+    late = phase in {Phase.REPORT, Phase.CLEAN_UP}
+    assert isinstance(result.result, Completed) is late
+    assert world.store.staging_names() == []
+
+
 def test_interruption_while_publishing_is_an_unknown_publication() -> None:
     """Rule 4: the request may be on its way; the attempt finds out and, finding nothing, fails."""
     world = World()

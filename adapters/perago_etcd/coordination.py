@@ -1,0 +1,163 @@
+"""The coordination port on etcd: each call is one request, each condition is checked by etcd in one transaction.
+
+The JSON gateway leaves out every field that is false, zero or empty, writes 64-bit numbers as text, and takes keys and
+values in base64. So ``succeeded`` missing means *no*, and a keep-alive that answers without ``TTL`` says that the lease
+is gone, with status 200.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from pathlib import Path
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.ports import Entry
+from perago_etcd.cluster import Cluster
+from perago_etcd.gateway import Gateway, Json
+
+PREFIX = "perago/"
+_BLANK = NotDone("expected a key with something in it, found a blank one", operations=0)
+
+
+class EtcdCoordination:
+    """A coordination store that workers on several machines share. All its keys begin with ``prefix``."""
+
+    def __init__(
+        self,
+        endpoints: tuple[str, ...],
+        *,
+        user: str = "",
+        password: str = "",
+        ca: Path | None = None,
+        cert: Path | None = None,
+        key: Path | None = None,
+        timeout: float = 5.0,
+        prefix: str = PREFIX,
+    ) -> None:
+        if not prefix.strip():
+            message = "expected a prefix for our keys, found none: two users of one etcd would meet; give one"
+            raise ValueError(message)
+        self._prefix = prefix
+        self._gateway = Gateway(Cluster(endpoints, user, password, ca, cert, key, timeout))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._gateway.close()
+
+    def get(self, key: str) -> Answer[Entry | None]:
+        """Read one key, as the majority has it."""
+        if not key.strip():
+            return _BLANK
+        answer = self._gateway.read("kv/range", {"key": self._name(key)})
+        return Done(self._first(answer.value)) if isinstance(answer, Done) else answer
+
+    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
+        """List the entries under a prefix in key order."""
+        first = _bytes(self._prefix + prefix)
+        body = {"key": _base64(first), "range_end": _base64(_after(first)), "sort_order": "ASCEND"}
+        answer = self._gateway.read("kv/range", body)
+        if not isinstance(answer, Done):
+            return answer
+        return Done(tuple(self._entry(found) for found in answer.value.get("kvs", ())))
+
+    def create_if_absent(self, key: str, value: str, lease: str | None = None) -> Answer[Entry]:
+        """Create the key unless it exists; give the entry that stands. Not done if the lease has ended."""
+        if not key.strip():
+            return _BLANK
+        name = self._name(key)
+        put = {"key": name, "value": _base64(_bytes(value)), "lease": lease or "0"}
+        answer = self._transaction(_is_absent(name), {"request_put": put}, {"request_range": {"key": name}})
+        if not isinstance(answer, Done):
+            return answer
+        if answer.value.get("succeeded", False):
+            return Done(Entry(key, value))
+        standing = self._first(answer.value["responses"][0]["response_range"])
+        assert standing is not None, "etcd compared and read in one transaction"
+        return Done(standing)
+
+    def swap(self, key: str, expected: str | None, value: str | None) -> Answer[bool]:
+        """Change the value if it is the expected one. A key that is bound to a lease stays bound."""
+        if not key.strip():
+            return _BLANK
+        name = self._name(key)
+        if expected is None:
+            condition = _is_absent(name)
+        else:
+            condition = {"key": name, "target": "VALUE", "result": "EQUAL", "value": _base64(_bytes(expected))}
+        change: Json
+        if value is None:
+            change = {"request_delete_range": {"key": name}}
+        else:
+            # Without this flag the new value would be bound to no lease, and outlive the one the key was bound to.
+            keep = expected is not None
+            change = {"request_put": {"key": name, "value": _base64(_bytes(value)), "ignore_lease": keep}}
+        answer = self._transaction(condition, change)
+        return Done(bool(answer.value.get("succeeded", False))) if isinstance(answer, Done) else answer
+
+    def grant(self, ttl: float) -> Answer[str]:
+        """Get a lease. etcd counts in whole seconds and has a minimum; a lease may live longer than asked."""
+        if not 0 < ttl < math.inf:
+            return NotDone(f"a lease must live for more than 0 seconds and must end, not {ttl!r}")
+        answer = self._gateway.change("lease/grant", {"TTL": math.ceil(ttl)})
+        return Done(str(answer.value["ID"])) if isinstance(answer, Done) else answer
+
+    def keep_alive(self, lease: str) -> Answer[bool]:
+        """Renew a lease; ``False`` says that it is gone."""
+        if not _is_lease(lease):
+            return Done(value=False, operations=0)  # etcd has never granted such a lease
+        answer = self._gateway.change("lease/keepalive", {"ID": lease})
+        if isinstance(answer, Done):
+            return Done(int(answer.value.get("TTL", 0)) > 0)
+        # "Not done" would say that etcd refused, and the holder would give up a lease it still has because etcd was
+        # being restarted. It may try again until its own deadline.
+        return Unknown(answer.reason)
+
+    def revoke(self, lease: str) -> Answer[None]:
+        """End a lease and its keys; done also when it is gone."""
+        if not _is_lease(lease):
+            return Done(None, operations=0)
+        answer = self._gateway.change("lease/revoke", {"ID": lease})
+        if isinstance(answer, NotDone) and "lease not found" in answer.reason:
+            return Done(None)
+        return Done(None) if isinstance(answer, Done) else answer
+
+    def _transaction(self, condition: Json, then: Json, otherwise: Json | None = None) -> Answer[Json]:
+        body = {"compare": [condition], "success": [then], "failure": [] if otherwise is None else [otherwise]}
+        return self._gateway.change("kv/txn", body)
+
+    def _name(self, key: str) -> str:
+        return _base64(_bytes(self._prefix + key))
+
+    def _first(self, found: Json) -> Entry | None:
+        kvs = found.get("kvs", ())
+        return self._entry(kvs[0]) if kvs else None
+
+    def _entry(self, found: Json) -> Entry:
+        return Entry(_text(found["key"]).removeprefix(self._prefix), _text(found.get("value", "")))
+
+
+def _is_lease(lease: str) -> bool:
+    return lease.isascii() and lease.isdecimal()
+
+
+def _is_absent(name: str) -> Json:
+    return {"key": name, "target": "CREATE", "result": "EQUAL", "create_revision": "0"}
+
+
+def _bytes(text: str) -> bytes:
+    """Write text as bytes; a value may hold whatever JSON text may, also half of a surrogate pair."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _base64(plain: bytes) -> str:
+    return base64.b64encode(plain).decode("ascii")
+
+
+def _text(encoded: str) -> str:
+    return base64.b64decode(encoded).decode("utf-8", "surrogatepass")
+
+
+def _after(prefix: bytes) -> bytes:
+    """Give the first key after all that begin with the prefix; the last byte of UTF-8 text is never the greatest."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])

@@ -1,0 +1,170 @@
+"""One request to etcd's JSON gateway and its answer: done, not done, or unknown.
+
+What each failure means for a request that changes something:
+
+======================================  ==========  ===========================================================
+what happened                           answer      why
+======================================  ==========  ===========================================================
+no connection to any endpoint           not done    nothing was sent
+4xx, 501                                not done    etcd refused before it proposed anything to the cluster
+time-out or lost connection after that  unknown     it may be applied, now or in a moment
+any other 5xx, 408, 499                 unknown     "request timed out" and "leader changed" say nothing about it
+======================================  ==========  ===========================================================
+
+A request that only reads is asked of the next endpoint instead. A token that etcd no longer knows was refused before
+anything happened, so the request is sent again with a new one, once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any, TypeAlias
+
+import httpx
+from attrs import frozen
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_etcd.cluster import Cluster
+
+Json: TypeAlias = Any
+
+#: gRPC's code for "your token says nothing to me".
+_UNAUTHENTICATED = 16
+#: etcd's words for a token that was made before users or roles changed.
+_OLD_TOKEN = "revision of auth store is old"  # noqa: S105  an error message, not a secret
+#: Cancelled somewhere on the way: whether before or after the cluster took it, nobody says.
+_AMBIGUOUS = (408, 499)
+_UNIMPLEMENTED = 501
+
+
+class Gateway:
+    """The clients of one process. Usable from any thread, and after a fork."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._inherited: list[httpx.Client] = []
+        self._client: httpx.Client | None = None
+        self._token = ""
+        self._first = 0
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        if self._client is not None and self._pid == os.getpid():
+            self._client.close()
+            self._client = None
+
+    def read(self, path: str, body: Json) -> Answer[Json]:
+        """Ask for something that changes nothing."""
+        return self._ask(path, body, repeatable=True)
+
+    def change(self, path: str, body: Json) -> Answer[Json]:
+        """Ask for a change, once."""
+        return self._ask(path, body, repeatable=False)
+
+    def _ask(self, path: str, body: Json, *, repeatable: bool) -> Answer[Json]:
+        if not self._cluster.user:
+            return self._send(path, body, repeatable=repeatable).answer
+        entered = self._enter(instead_of="")
+        if not isinstance(entered, Done):
+            return entered
+        reply = self._send(path, body, repeatable=repeatable, token=entered.value)
+        if not reply.token_is_stale:
+            return reply.answer
+        entered = self._enter(instead_of=entered.value)
+        if not isinstance(entered, Done):
+            return entered
+        return self._send(path, body, repeatable=repeatable, token=entered.value).answer
+
+    def _enter(self, instead_of: str) -> Answer[str]:
+        """Get a token; while one thread does, the others wait and take what it got."""
+        with self._lock:
+            if self._token != instead_of:
+                return Done(self._token)
+            credentials = {"name": self._cluster.user, "password": self._cluster.password}
+            answer = self._send("auth/authenticate", credentials, repeatable=True).answer
+            if isinstance(answer, Done):
+                self._token = answer.value["token"]
+                return Done(self._token)
+            # Whatever became of this, the request it was for was not sent.
+            return NotDone(f"etcd did not let user {self._cluster.user!r} in: {answer.reason}")
+
+    def _send(self, path: str, body: Json, *, repeatable: bool, token: str = "") -> _Reply:
+        """Try the endpoints in turn, beginning with the one that answered last, as long as that is safe."""
+        endpoints, first = self._cluster.endpoints, self._first
+        reply = _Reply(NotDone("no endpoint"))
+        for each in (*range(first, len(endpoints)), *range(first)):
+            reply = self._send_to(endpoints[each], path, body, token)
+            if reply.reached and not (repeatable and isinstance(reply.answer, Unknown)):
+                self._first = each
+                break
+        return reply
+
+    def _send_to(self, endpoint: str, path: str, body: Json, token: str) -> _Reply:
+        headers = {"Authorization": token} if token else {}
+        try:
+            response = self._http().post(f"{endpoint.rstrip('/')}/v3/{path}", json=body, headers=headers)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
+            return _Reply(NotDone(f"{endpoint} could not be reached: {_words(problem)}"), reached=False)
+        except httpx.HTTPError as problem:
+            return _Reply(Unknown(f"{endpoint} did not answer: {_words(problem)}"))
+        return _judge(endpoint, response)
+
+    def _http(self) -> httpx.Client:
+        """Give this process's client: making one costs a third of a second of TLS set-up, so it is made once."""
+        client = self._client
+        if client is not None and self._pid == os.getpid():
+            return client
+        if client is not None:
+            self._inherited.append(client)  # a forked child must not close its parent's connections
+        cluster = self._cluster
+        client = httpx.Client(verify=cluster.trust(), timeout=cluster.timeout, trust_env=not cluster.is_local)
+        self._client, self._pid = client, os.getpid()
+        return client
+
+
+@frozen
+class _Reply:
+    answer: Answer[Json]
+    reached: bool = True
+    token_is_stale: bool = False
+
+
+def _judge(endpoint: str, response: httpx.Response) -> _Reply:
+    status = response.status_code
+    # A stream, as keep-alive gives, is a line of JSON for each answer, each under "result" or "error".
+    first, _, _ = response.text.partition("\n")
+    try:
+        said: Json = json.loads(first)
+        error: Json = said.get("error")
+    except (ValueError, AttributeError):
+        return _Reply(Unknown(f"{endpoint} answered {status} and nothing readable: is that etcd's JSON gateway?"))
+    if response.is_success and error is None:
+        return _Reply(Done(said.get("result", said)))
+    told = _told(said)
+    status = told.get("http_code", status)
+    words = str(told.get("message", ""))
+    reason = f"{endpoint} answered {status}: {words or 'no reason given'}"
+    if _is_refusal(status):
+        stale = told.get("code") == _UNAUTHENTICATED or _OLD_TOKEN in words
+        return _Reply(NotDone(reason), token_is_stale=stale)
+    return _Reply(Unknown(reason))
+
+
+def _told(said: Json) -> Json:
+    """Find code and message: in the answer itself, or under "error" if it is one of a stream."""
+    error: Json = said.get("error")
+    return said if isinstance(error, str | None) else error
+
+
+def _is_refusal(status: int) -> bool:
+    if status in _AMBIGUOUS:
+        return False
+    return httpx.codes.is_client_error(status) or status == _UNIMPLEMENTED
+
+
+def _words(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__

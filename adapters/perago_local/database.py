@@ -1,0 +1,229 @@
+"""One SQLite file that several processes share: transactions that give one of the three answers.
+
+Theory of operation
+-------------------
+1. A change is one ``BEGIN IMMEDIATE`` transaction. The write lock is taken first and everything is read under it, so
+   no two processes decide on the same state, and there is no upgrade from reading to writing that could fail halfway.
+2. Whatever fails before ``COMMIT`` was never made: *not done*. A ``COMMIT`` that raises may or may not be on the disk:
+   *unknown*. There is no other place where it can be unknown, because the file is on this machine.
+3. The clock is read after the lock is held. Counterexample: a process reads the time, waits four seconds for the lock,
+   and renews by its old time a lease that somebody else has meanwhile seen end.
+4. A process may be killed at any instant. The write-ahead log makes the next opener see all of a transaction or none,
+   and the kernel gives back the locks of the dead. ``synchronous=FULL``, because an intent must survive a power cut
+   before the call it announces is sent (RC-1).
+5. A connection serves one caller at a time and never crosses a fork: SQLite's locks belong to a process.
+
+What does not fit: a network file system. Its locks and shared memory are not those of one machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from attrs import frozen
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_local.database_clock import boot as this_boot
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT = 10.0
+_RETRY_PAUSE = 0.01
+
+
+class DatabaseError(Exception):
+    """The file cannot be used; the message says what was expected, what was found and what to do."""
+
+
+class Refused(Exception):  # noqa: N818  not an error: it is how work says no, and becomes the answer "not done"
+    """Raised by work inside a transaction to say no: nothing of it is kept, the answer is *not done*."""
+
+
+@frozen
+class Part:
+    """What one user of a file keeps in it: tables under a version, and what a restart of the machine means to them.
+
+    ``restarted`` is SQL: deadlines of an earlier run of the machine mean nothing any more (see ``database_clock``).
+    """
+
+    name: str
+    version: int
+    schema: str
+    restarted: str
+
+
+class Database:
+    """A file and the connections of this process to it. Usable from any thread, and after a fork."""
+
+    def __init__(self, path: Path | str, part: Part, *, busy_timeout: float = BUSY_TIMEOUT, boot: str = "") -> None:
+        self.path = Path(path)
+        self._part = part
+        self._busy_timeout = busy_timeout
+        self._boot = boot or this_boot()
+        self._pid = os.getpid()
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._inherited: list[deque[sqlite3.Connection]] = []
+        self._prepare()
+
+    def change(self, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
+        """Do work in one transaction under the write lock."""
+        try:
+            with self._connection() as connection:
+                return _transaction(connection, work)
+        except (sqlite3.Error, DatabaseError) as problem:
+            return NotDone(self._said(problem))
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
+        """Do work that only reads, on one snapshot, without waiting for writers."""
+        try:
+            with self._connection() as connection, _snapshot(connection):
+                return Done(work(connection))
+        except Refused as refusal:
+            return NotDone(str(refusal))
+        except (sqlite3.Error, DatabaseError) as problem:
+            return Unknown(self._said(problem))
+
+    def close(self) -> None:
+        """Close what this process has open and nobody is using."""
+        if self._pid == os.getpid():
+            while self._idle:
+                self._idle.pop().close()
+
+    def _said(self, problem: Exception) -> str:
+        return f"{self.path.name}: {problem}"
+
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        if self._pid != os.getpid():
+            # A forked child must neither use nor close its parent's connections: keeping them referenced keeps them
+            # from being closed by the garbage collector.
+            self._inherited.append(self._idle)
+            self._pid, self._idle = os.getpid(), deque()
+        idle = self._idle
+        try:
+            connection = idle.pop()
+        except IndexError:
+            connection = self._open()
+        try:
+            yield connection
+        except sqlite3.Error:
+            connection.close()
+            raise
+        except BaseException:
+            _roll_back(connection)
+            idle.append(connection)
+            raise
+        else:
+            idle.append(connection)
+
+    def _open(self) -> sqlite3.Connection:
+        # Autocommit, so that no statement opens a transaction behind our back; the pool hands a connection to one
+        # thread at a time, which is what the check it switches off is for.
+        connection = sqlite3.connect(
+            self.path,
+            timeout=self._busy_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _prepare(self) -> None:
+        self._create_file()
+        try:
+            with self._connection() as connection:
+                self._use_write_ahead_log(connection)
+                answer = _transaction(connection, self._set_up)
+        except sqlite3.DatabaseError as problem:
+            message = (
+                f"expected a SQLite file at {self.path}, found something else ({problem}). "
+                "Give another path, or move that file away."
+            )
+            raise DatabaseError(message) from problem
+        if not isinstance(answer, Done):
+            message = f"{self.path} could not be set up: {answer.reason}. Free the file or give another path."
+            raise DatabaseError(message)
+
+    def _create_file(self) -> None:
+        """Make the file readable by its owner only; SQLite gives its side files the same permissions."""
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as problem:
+            message = f"expected a file that can be written at {self.path}, found: {problem.strerror}. "
+            message += "Create the folder, correct its permissions, or give another path."
+            raise DatabaseError(message) from problem
+
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        """Switch the journal once per file. SQLite does not wait for a lock here, so twenty first openers must."""
+        until = time.monotonic() + self._busy_timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_RETRY_PAUSE)
+            else:
+                return
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE IF NOT EXISTS part (name TEXT PRIMARY KEY, version INTEGER, boot TEXT)")
+        found = connection.execute("SELECT version, boot FROM part WHERE name = ?", (self._part.name,)).fetchone()
+        if found is None:
+            for statement in _statements(self._part.schema):
+                connection.execute(statement)
+            row = (self._part.name, self._part.version, self._boot)
+            connection.execute("INSERT INTO part VALUES (?, ?, ?)", row)
+            return
+        version, boot = found
+        if version != self._part.version:
+            message = f"expected version {self._part.version} of the {self._part.name} tables, found {version}: "
+            message += "use the program that wrote them, or another file"
+            raise Refused(message)
+        if boot != self._boot:
+            for statement in _statements(self._part.restarted):
+                connection.execute(statement)
+            connection.execute("UPDATE part SET boot = ? WHERE name = ?", (self._boot, self._part.name))
+
+
+def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        value = work(connection)
+    except Refused as refusal:
+        connection.execute("ROLLBACK")
+        return NotDone(str(refusal))
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error as problem:
+        _roll_back(connection)
+        return Unknown(f"the commit was not confirmed: {problem}")
+    return Done(value)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        _roll_back(connection)
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script of ours, which has no semicolon inside a statement; ``executescript`` would commit first."""
+    return [statement for statement in script.split(";") if statement.strip()]

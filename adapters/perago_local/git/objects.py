@@ -1,0 +1,208 @@
+"""Blobs in and out as streams: memory stays flat however large a file is.
+
+libgit2 reads a blob into memory whole and writes one at a fraction of the speed of zlib. A loose object of git is a
+zlib stream of a header and the bytes, so these are written and read here. A file that is being written is called what
+git calls one, so ``git prune`` clears away what a killed writer left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pygit2
+
+from perago_local.git.refusing import Refused
+from perago_local.git.repository import BIG, durable
+
+CHUNK = 1024 * 1024
+_SAMPLE = 64 * 1024
+_WORTH_IT = 0.9
+
+
+def write(repository: pygit2.Repository, data: BinaryIO) -> tuple[pygit2.Oid, int]:
+    """Store bytes as a blob, reading them to their end; give its id and size."""
+    if data.seekable():
+        return _write(repository, data)
+    with tempfile.TemporaryFile(dir=_objects(repository)) as spool:
+        shutil.copyfileobj(data, spool, CHUNK)
+        spool.seek(0)
+        return _write(repository, spool)
+
+
+def _write(repository: pygit2.Repository, data: BinaryIO) -> tuple[pygit2.Oid, int]:
+    """Read twice: the id needs the size first, and what the repository has already must cost no write."""
+    start = data.tell()
+    size = data.seek(0, os.SEEK_END) - start
+    data.seek(start)
+    digest = hashlib.sha1(_header(size), usedforsecurity=False)
+    for chunk in _chunks(data):
+        digest.update(chunk)
+    name = digest.hexdigest()
+    if not _freshened(repository, name):
+        data.seek(start)
+        _write_loose(repository, name, data, size)
+    return pygit2.Oid(hex=name), size
+
+
+def _header(size: int) -> bytes:
+    return b"blob %d\0" % size
+
+
+def _chunks(data: BinaryIO) -> Iterator[bytes]:
+    while chunk := data.read(CHUNK):
+        yield chunk
+
+
+def _objects(repository: pygit2.Repository) -> Path:
+    return Path(repository.path) / "objects"
+
+
+def _loose(repository: pygit2.Repository, name: str) -> Path:
+    return _objects(repository) / name[:2] / name[2:]
+
+
+def _freshened(repository: pygit2.Repository, name: str) -> bool:
+    """Say whether the object is there, and make it young, so that a ``git gc`` spares it until it is linked."""
+    try:
+        os.utime(_loose(repository, name))
+    except FileNotFoundError:
+        return pygit2.Oid(hex=name) in repository.odb
+    except PermissionError:  # it belongs to another user and is there all the same
+        return True
+    return True
+
+
+def _write_loose(repository: pygit2.Repository, name: str, data: BinaryIO, size: int) -> None:
+    handle, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=_objects(repository))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _compress(data, size, file, name)
+            os.fchmod(file.fileno(), 0o444)
+            if durable(repository):
+                file.flush()
+                os.fsync(file.fileno())
+        place = _loose(repository, name)
+        place.parent.mkdir(exist_ok=True)
+        Path(temporary).rename(place)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+
+
+def _compress(data: BinaryIO, size: int, file: BinaryIO, name: str) -> None:
+    """Write the object's zlib stream, and see that what is read now is still what the name was made of."""
+    sample = data.read(_SAMPLE)
+    data.seek(-len(sample), os.SEEK_CUR)
+    # Parquet, archives and pictures do not get smaller. Trying costs ten times as much as storing them.
+    shrinks = len(zlib.compress(sample, 1)) < _WORTH_IT * len(sample)
+    stream = zlib.compressobj(1 if shrinks else 0)
+    digest = hashlib.sha1(_header(size), usedforsecurity=False)
+    file.write(stream.compress(_header(size)))
+    for chunk in _chunks(data):
+        digest.update(chunk)
+        file.write(stream.compress(chunk))
+    file.write(stream.flush())
+    if digest.hexdigest() != name:
+        raise Refused("the bytes changed while they were read: write the file completely, then stage it")
+
+
+def read(repository: pygit2.Repository, blob: pygit2.Oid) -> BinaryIO:
+    """Open a blob for reading."""
+    try:
+        return cast("BinaryIO", io.BufferedReader(_Loose(_loose(repository, str(blob)), str(blob)), CHUNK))
+    except FileNotFoundError:
+        if repository.odb.read_header(blob)[1] <= BIG:
+            return io.BytesIO(repository.odb.read(blob)[1])
+        return _from_pack(repository, blob)
+
+
+def _from_pack(repository: pygit2.Repository, blob: pygit2.Oid) -> BinaryIO:
+    """Let git stream it: libgit2 cannot, and a large blob is in a pack only because git put it there."""
+    git = shutil.which("git")
+    if git is None:
+        message = f"blob {blob} is in a pack, and only git can stream it from there: put git on the PATH"
+        raise Refused(message)
+    command = [git, f"--git-dir={repository.path}", "cat-file", "blob", str(blob)]
+    return cast("BinaryIO", io.BufferedReader(_Piped(command), CHUNK))
+
+
+class _Loose(io.RawIOBase):
+    """The bytes of a loose object, unpacked while they are read and checked against its name at the end."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._file = path.open("rb")
+        self._path = path
+        self._name = name
+        self._stream = zlib.decompressobj()
+        self._pending = b""
+        head, _, self._ahead = self._unpacked(128).partition(b"\0")
+        self._digest = hashlib.sha1(head + b"\0", usedforsecurity=False)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the typeshed names a private type here
+        chunk = self._ahead[: len(buffer)] or self._unpacked(len(buffer))
+        self._ahead = self._ahead[len(buffer) :]
+        self._digest.update(chunk)
+        if not chunk and buffer and self._digest.hexdigest() != self._name:
+            raise self._damaged()
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def _unpacked(self, limit: int) -> bytes:
+        try:
+            while not self._stream.eof:
+                self._pending = self._pending or self._file.read(CHUNK)
+                if not self._pending:
+                    break
+                found = self._stream.decompress(self._pending, limit)
+                self._pending = self._stream.unconsumed_tail
+                if found:
+                    return found
+        except zlib.error as problem:
+            raise self._damaged() from problem
+        return b""
+
+    def _damaged(self) -> OSError:
+        return OSError(f"{self._path} is damaged: run 'git fsck', and restore the object from a copy of the repository")
+
+
+class _Piped(io.RawIOBase):
+    """What a command writes, and its failure as an error at the end instead of a short file."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: S603  no shell
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the typeshed names a private type here
+        assert self._process.stdout is not None
+        chunk = self._process.stdout.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        if not chunk and buffer and self._process.wait() != 0:
+            assert self._process.stderr is not None
+            raise OSError(self._process.stderr.read().decode(errors="replace").strip())
+        return len(chunk)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._process.kill()
+            self._process.communicate()
+        super().close()

@@ -1,0 +1,44 @@
+"""From exceptions to answers, in one place: refused is *not done*, half done is *unknown*, and there is no third.
+
+A store on a local disk nearly always knows what it did. So every problem met before the first ref moved says *not
+done*, with the problem; only one met between two moves says *unknown*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pygit2
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+
+T = TypeVar("T")
+
+#: What pygit2 and the operating system raise. pygit2 says ``KeyError`` for a missing object.
+Problem = (OSError, pygit2.GitError, KeyError, ValueError)
+
+
+class Refused(Exception):  # noqa: N818  it names an answer, not a mistake
+    """The store says no, and nothing has happened."""
+
+
+class Uncertain(Exception):  # noqa: N818  it names an answer, not a mistake
+    """Something has happened, and not all of it."""
+
+
+def answer(work: Callable[[], T]) -> Answer[T]:
+    """Do the work and say what became of it."""
+    try:
+        return Done(work())
+    except Refused as no:
+        return NotDone(str(no))
+    except Uncertain as unsure:
+        return Unknown(str(unsure))
+    except Problem as problem:
+        return NotDone(described(problem))
+
+
+def described(problem: Exception) -> str:
+    """Say what went wrong in one line."""
+    return f"{type(problem).__name__}: {problem}"

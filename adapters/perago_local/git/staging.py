@@ -1,0 +1,127 @@
+"""Staging names: a branch at the input, and beside it the tree that has been linked so far.
+
+The tree's ref also tells a staging name from a target: whatever has none is not written, committed to or deleted here
+(ST-8). It is made first and removed last, so a name without it never exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pygit2
+from attrs import field, frozen
+
+from perago_core.checks import count, maybe, text
+from perago_core.names import attempt_number
+from perago_core.value import Value
+from perago_core.values import CommitRef, StagedRef
+from perago_local.git import trees
+from perago_local.git.refusing import Refused
+from perago_local.git.repository import HEADS, STAGED, needed, new_commit, refs_under, staging_ref, target_of
+from perago_local.git.tickets import PACKED, Moves, exclusively
+
+#: How often a link starts again when another link of the same name came first.
+_ROUNDS = 20
+
+
+@frozen(repr=False)
+class StagingName(Value):
+    """A staging name that exists, and the attempt it belongs to if the task was named and it is that task's."""
+
+    name: str = field(validator=text)
+    number: int | None = field(default=None, validator=maybe(count))
+
+
+def tree_ref(name: str) -> str:
+    """Name the ref of the tree that is linked under a staging name."""
+    return f"{STAGED}{staging_ref(name).removeprefix(HEADS)}"
+
+
+def make(repository: pygit2.Repository, name: str, at: CommitRef, patience: float) -> None:
+    """Create a staging name; refuse if a branch has that name, whoever made it (P-42)."""
+    branch, tree = staging_ref(name), tree_ref(name)
+    commit = needed(repository, at)
+
+    def work(moves: Moves) -> None:
+        if moves.read(branch) is not None:
+            message = f"{name} exists already: an execution never adopts what another left behind"
+            raise Refused(message)
+        moves.move(tree, commit.tree_id)
+        moves.move(branch, commit.id)
+
+    exclusively(repository, (branch, tree), work, patience)
+
+
+def linked(repository: pygit2.Repository, name: str) -> pygit2.Oid:
+    """Give the tree linked so far."""
+    tree = target_of(repository, tree_ref(name))
+    if tree is None or target_of(repository, staging_ref(name)) is None:
+        message = f"{name} is no staging name here: it was never opened, or it has been revoked or dropped"
+        raise Refused(message)
+    return tree
+
+
+def link(repository: pygit2.Repository, name: str, changes: trees.Changes, patience: float) -> None:
+    """Change the linked tree. The tree is made before our turn begins: it may take long, and others would wait."""
+    for _ in range(_ROUNDS):
+        before = linked(repository, name)
+        after = trees.changed(repository, before, changes)
+        if after == before or _swapped(repository, name, before, after, patience):
+            return
+    message = f"busy: {_ROUNDS} times another link of {name} came first. Nothing was linked; try again."
+    raise Refused(message)
+
+
+def _swapped(repository: pygit2.Repository, name: str, before: pygit2.Oid, after: pygit2.Oid, patience: float) -> bool:
+    def work(moves: Moves) -> bool:
+        if linked(repository, name) != before:
+            return False
+        moves.move(tree_ref(name), after)
+        return True
+
+    return exclusively(repository, (staging_ref(name), tree_ref(name)), work, patience)
+
+
+def commit(
+    repository: pygit2.Repository, in_repository: str, name: str, message: str, patience: float
+) -> StagedRef | None:
+    """Commit what is linked; ``None``: nothing differs from the commit the name stands at (S-12)."""
+    branch = staging_ref(name)
+
+    def work(moves: Moves) -> StagedRef | None:
+        tree = linked(repository, name)
+        at = needed(repository, str(moves.read(branch)))
+        if tree == at.tree_id:
+            return None
+        made = new_commit(repository, tree, [at.id], message, name)
+        moves.move(branch, made)
+        return StagedRef(in_repository, name, CommitRef(str(made)), str(tree))
+
+    return exclusively(repository, (branch, tree_ref(name)), work, patience)
+
+
+def drop(repository: pygit2.Repository, names: Iterable[str], patience: float) -> None:
+    """Delete staging names; those that are not there are no problem (ST-6)."""
+    gone = [name for name in names if _is_ours(repository, name)]
+    refs = [ref for name in gone for ref in (staging_ref(name), tree_ref(name))]
+    if refs:
+        exclusively(repository, (PACKED, *refs), lambda moves: moves.delete(refs), patience)
+
+
+def _is_ours(repository: pygit2.Repository, name: str) -> bool:
+    """Say whether there is something to delete, refusing a branch that is no staging name."""
+    if target_of(repository, tree_ref(name)) is not None:
+        return True
+    if target_of(repository, staging_ref(name)) is not None:
+        message = f"{name} is a branch and no staging name: it is not deleted here"
+        raise Refused(message)
+    return False
+
+
+def names(repository: pygit2.Repository, logical_task: str | None = None) -> tuple[StagingName, ...]:
+    """List the staging names, all of them or those of one task with their attempt numbers."""
+    found = [ref.removeprefix(STAGED) for ref in refs_under(repository, STAGED)]
+    if logical_task is None:
+        return tuple(StagingName(name) for name in found)
+    numbers = ((name, attempt_number(name, logical_task)) for name in found)
+    return tuple(StagingName(name, number) for name, number in numbers if number is not None)

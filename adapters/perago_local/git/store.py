@@ -1,0 +1,194 @@
+"""The store port on git, and what its users need beside the port: making repositories, looking at history and names."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pygit2
+
+from perago_core.answers import Answer
+from perago_core.plan import PublishPlan
+from perago_core.policy.events import Capability
+from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
+from perago_local.git import claims, objects, probing, publish, staging, trees
+from perago_local.git.access import GitSink, GitSource
+from perago_local.git.paths import checked
+from perago_local.git.refusing import Refused, answer
+from perago_local.git.repository import (
+    HEADS,
+    commit_at,
+    create,
+    described_commit,
+    folder_of,
+    head_ref,
+    needed,
+    new_commit,
+    opened,
+    refs_under,
+    target_of,
+)
+from perago_local.git.staging import StagingName
+from perago_local.git.tickets import Moves, exclusively
+
+#: How many seconds one writer may keep the others waiting before they go on without it.
+PATIENCE = 5.0
+
+
+class GitStore:
+    """The bare repositories in one folder: repository ``lake`` is ``<root>/lake.git``."""
+
+    def __init__(self, root: Path, patience: float = PATIENCE) -> None:
+        self._root = root.resolve()
+        self._patience = patience
+
+    def head(self, target: Target) -> Answer[Head | None]:
+        """Read the tip of the target; a bare repository never carries uncommitted objects."""
+
+        def work() -> Head | None:
+            if not folder_of(self._root, target.repository).exists():
+                return None
+            repository = self._opened(target.repository)
+            tip = target_of(repository, head_ref(target.branch))
+            return None if tip is None else Head(described_commit(needed(repository, str(tip))))
+
+        return answer(work)
+
+    def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
+        """Read one commit by its id."""
+
+        def work() -> Commit | None:
+            found = commit_at(self._opened(repository), ref)
+            return None if found is None else described_commit(found)
+
+        return answer(work)
+
+    def read(self, repository: str, ref: CommitRef) -> GitSource:
+        """Give the reader of an immutable commit."""
+        return GitSource(self._root, repository, ref)
+
+    def sink(self, target: Target, name: str) -> GitSink:
+        """Give the writer of a staging name."""
+        return GitSink(self._root, target.repository, name, self._patience)
+
+    def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
+        """Create the staging name at a commit; not done if the name exists, whoever made it (P-42)."""
+        return answer(lambda: staging.make(self._opened(target.repository), name, at, self._patience))
+
+    def commit(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
+        return answer(
+            lambda: staging.commit(self._opened(target.repository), target.repository, name, message, self._patience)
+        )
+
+    def claim(self, claim: Claim) -> Answer[Claim]:
+        """Create the attempt's claim if absent and raise the task's claim strictly upward."""
+        return answer(lambda: claims.make(self._opened(claim.target.repository), claim, self._patience))
+
+    def read_claim(self, claim: Claim) -> Answer[Claim | None]:
+        """Read the claim that stands for this claim's attempt."""
+        return answer(lambda: claims.record(self._opened(claim.target.repository), claim))
+
+    def claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """List the claim records of one logical task."""
+        return answer(lambda: claims.records(self._opened(target.repository), target, logical_task))
+
+    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
+        """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
+
+        def work() -> tuple[str, ...]:
+            repository = self._opened(target.repository)
+            found = staging.names(repository, logical_task)
+            older = tuple(each.name for each in found if each.number is not None and each.number < number)
+            staging.drop(repository, older, self._patience)
+            return older
+
+        return answer(work)
+
+    def barrier(self, target: Target) -> Answer[None]:
+        """Take a turn: whoever began before has ended by then, or is revoked and cannot move anything (ST-5)."""
+
+        def work(moves: Moves) -> None:
+            if moves.read(head_ref(target.branch)) is None:
+                message = f"expected branch {target}, found none: correct the target"
+                raise Refused(message)
+
+        return answer(lambda: exclusively(self._opened(target.repository), (), work, self._patience))
+
+    def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
+        """Move the target as the plan says and give the published commit."""
+        return answer(lambda: publish.publish(self._opened(plan.target.repository), plan, self._patience))
+
+    def drop(self, target: Target, name: str) -> Answer[None]:
+        """Delete a staging name; done also when it is not there."""
+        return answer(lambda: staging.drop(self._opened(target.repository), (name,), self._patience))
+
+    def probe(self) -> Answer[Capability]:
+        """Publish for real in a repository made for that, and see every publication refused that must be."""
+        return probing.probe(GitStore, self._root, self._patience)
+
+    def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:
+        """Make the branch at a first commit that holds these files, and its repository if there is none."""
+
+        def work() -> CommitRef:
+            folder = folder_of(self._root, target.repository)
+            if not folder.exists():
+                create(folder, target.branch)
+            repository = opened(folder)
+            blobs = {
+                checked(path): objects.write(repository, io.BytesIO(data))[0] for path, data in (files or {}).items()
+            }
+            tree = trees.changed(repository, repository.TreeBuilder().write(), blobs)
+            first = new_commit(repository, tree, [], f"Create {target.branch}", "perago")
+
+            def begin(moves: Moves) -> CommitRef:
+                if moves.read(head_ref(target.branch)) is not None:
+                    message = f"branch {target} exists already: use it, or choose another name"
+                    raise Refused(message)
+                moves.move(head_ref(target.branch), first)
+                return CommitRef(str(first))
+
+            return exclusively(repository, (head_ref(target.branch),), begin, self._patience)
+
+        return answer(work)
+
+    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
+        """Give the target's commits by first parent, newest first."""
+
+        def work() -> tuple[Commit, ...]:
+            repository = self._opened(target.repository)
+            tip = target_of(repository, head_ref(target.branch))
+            found: list[Commit] = []
+            at = None if tip is None else str(tip)
+            while at is not None and len(found) < limit:
+                found.append(described_commit(needed(repository, at)))
+                at = next(iter(found[-1].parents), None)
+            return tuple(found)
+
+        return answer(work)
+
+    def staging_names(self, repository: str, logical_task: str | None = None) -> Answer[tuple[StagingName, ...]]:
+        """List the staging names that exist: all, or those of one task with their attempt numbers."""
+        return answer(lambda: staging.names(self._opened(repository), logical_task))
+
+    def branches(self, repository: str) -> Answer[tuple[str, ...]]:
+        """List the branches people know, without staging names."""
+
+        def work() -> tuple[str, ...]:
+            found = self._opened(repository)
+            ours = {each.name for each in staging.names(found)}
+            return tuple(name for ref in refs_under(found, HEADS) if (name := ref.removeprefix(HEADS)) not in ours)
+
+        return answer(work)
+
+    def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
+        """List the claim records of all tasks, for whoever collects garbage."""
+        return answer(lambda: claims.every(self._opened(repository)))
+
+    def remove_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """Remove the claims of a settled task whose names are gone and after which a barrier answered (RT-10)."""
+        return answer(lambda: claims.remove(self._opened(target.repository), target, logical_task, self._patience))
+
+    def _opened(self, repository: str) -> pygit2.Repository:
+        return opened(folder_of(self._root, repository))

@@ -1,0 +1,212 @@
+"""Moving refs so that a writer that is killed, or stopped for an hour, neither blocks the branch nor spoils it.
+
+A ref of git is a small file that is replaced by a rename. Between "the head is what I expect" and that rename a writer
+may be stopped for as long as anybody likes. A lock that others break does not help: the writer wakes up behind its
+check and renames. So what a writer renames is its *ticket*, a file only it has:
+
+1. make my tickets, one for each ref I may move;
+2. revoke: delete the tickets of everybody else;
+3. read and check;
+4. write the new value into my ticket and rename it onto the ref.
+
+Whoever was revoked has nothing to rename any more, so 4 fails and nothing has happened. Two writers cannot both get
+through: if neither saw the other's ticket in 2, each listed before the other had made its own, and made its own before
+it listed. And whoever renamed before it was revoked is seen in 3. No clock and no lock is trusted for that.
+
+The kernel lock (``queueing``) makes writers wait for each other instead of revoking each other, and frees itself when
+its holder dies. The ``.lock`` files keep git itself out, as git keeps itself out. Each of ours is a hard link to the
+writer's *list*, so it cannot be mistaken for one of git's, and the list says which locks a dead writer may have left.
+A revoked writer has no list either and cannot lock anything any more. A lock that git made is reported, never removed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import pygit2
+
+from perago_local.git import packed
+from perago_local.git.queueing import turn
+from perago_local.git.refusing import Problem, Refused, Uncertain, described
+from perago_local.git.repository import durable, target_of
+
+T = TypeVar("T")
+
+PACKED = "packed-refs"
+_LIST = ".list"
+#: How a list, and so a lock of ours, begins. Git's locks are empty or begin with an object id.
+_OURS = "A writer of perago holds these locks:\n"
+#: How long we wait for a lock that git holds; git itself waits up to a second.
+_GIT_PATIENCE = 1.0
+#: How often a writer that was revoked starts again before it calls the store busy.
+_ROUNDS = 5
+
+
+class Revoked(Exception):  # noqa: N818  it names what happened, not a mistake
+    """Somebody lost patience with us and deleted our tickets."""
+
+
+class Moves:
+    """The refs of one repository while it is our turn: read them, move them, delete them."""
+
+    def __init__(self, repository: pygit2.Repository, folder: Path, tickets: Mapping[str, Path]) -> None:
+        self.repository = repository
+        self.moved = 0
+        self._folder = folder
+        self._tickets = tickets
+
+    def read(self, ref: str) -> pygit2.Oid | None:
+        """Give what a ref points at; ``None``: there is no such ref."""
+        return target_of(self.repository, ref)
+
+    def move(self, ref: str, to: pygit2.Oid) -> None:
+        """Point a ref at an object, whatever it pointed at before. This is the moment it happens."""
+        self._replace(ref, f"{to}\n".encode())
+
+    def delete(self, refs: Iterable[str]) -> None:
+        """Remove refs. From the packed file first: a loose ref removed first would uncover the old value below it."""
+        gone = set(refs)
+        with suppress(FileNotFoundError):
+            before = (self._folder / PACKED).read_bytes()
+            after = packed.without(before, gone)
+            if after != before:
+                self._replace(PACKED, after)
+        for ref in sorted(gone):
+            if not self._tickets[ref].exists():
+                raise Revoked
+            with suppress(FileNotFoundError):
+                (self._folder / ref).unlink()
+                self.moved += 1
+
+    def _replace(self, name: str, content: bytes) -> None:
+        ticket = self._tickets[name]
+        try:
+            with ticket.open("r+b") as file:
+                file.write(content)
+                if durable(self.repository):
+                    file.flush()
+                    os.fsync(file.fileno())
+            _into_folder(ticket, lambda: ticket.rename(self._folder / name), self._folder / name)
+        except FileNotFoundError as gone:
+            raise Revoked from gone
+        self.moved += 1
+
+
+def exclusively(
+    repository: pygit2.Repository,
+    refs: Iterable[str],
+    work: Callable[[Moves], T],
+    patience: float,
+) -> T:
+    """Do the work while nobody else can move these refs. Work that is revoked is begun again, so it must allow that."""
+    names = tuple(dict.fromkeys(refs))
+    for _ in range(_ROUNDS):
+        with suppress(Revoked), _moves(repository, names, patience) as moves:
+            return work(moves)
+    message = f"busy: {_ROUNDS} times in a row another writer had to revoke this one. Nothing was changed; try again."
+    raise Refused(message)
+
+
+@contextmanager
+def _moves(repository: pygit2.Repository, refs: tuple[str, ...], patience: float) -> Generator[Moves]:
+    folder = Path(repository.path)
+    desk = folder / "perago" / "open"
+    desk.mkdir(parents=True, exist_ok=True)
+    with turn(desk.parent / "turn", patience):
+        nonce = secrets.token_hex(8)
+        mine = desk / f"{nonce}{_LIST}"
+        tickets = {ref: desk / f"{nonce}.{index}" for index, ref in enumerate(refs)}
+        moves = Moves(repository, folder, tickets)
+        try:
+            mine.write_text(_OURS + "".join(f"{ref}.lock\n" for ref in refs), encoding="utf-8")
+            for ticket in tickets.values():
+                ticket.touch(exist_ok=False)
+            _revoke_others(folder, desk, nonce)
+            _lock(folder, desk, mine, refs)
+            yield moves
+        except Problem as problem:
+            if moves.moved:
+                raise Uncertain(described(problem)) from problem
+            raise Refused(described(problem)) from problem
+        finally:
+            # Nothing that fails here changes what happened, and the next writer clears what stays.
+            with suppress(OSError):
+                _clear(folder, mine, tickets.values())
+
+
+def _revoke_others(folder: Path, desk: Path, nonce: str) -> None:
+    others = sorted({found.name.partition(".")[0] for found in desk.iterdir()} - {nonce})
+    for other in others:
+        _clear(folder, desk / f"{other}{_LIST}", [each for each in desk.glob(f"{other}.*") if each.suffix != _LIST])
+
+
+def _clear(folder: Path, its_list: Path, tickets: Iterable[Path]) -> None:
+    """Take a writer's tickets, then its locks, then its list, then any lock it took while we were at it."""
+    for ticket in tickets:
+        ticket.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        with its_list.open("rb") as file:
+            lock_of = os.fstat(file.fileno())
+            locks = [folder / name for name in file.read().decode().splitlines()[1:]]
+        _unlock(locks, lock_of)
+        its_list.unlink()
+        _unlock(locks, lock_of)
+
+
+def _unlock(locks: list[Path], lock_of: os.stat_result) -> None:
+    for lock in locks:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.samestat(lock.stat(), lock_of):
+                lock.unlink()
+
+
+def _lock(folder: Path, desk: Path, mine: Path, refs: tuple[str, ...]) -> None:
+    until = time.monotonic() + _GIT_PATIENCE
+    for ref in refs:
+        lock = folder / f"{ref}.lock"
+        while not _locked(lock, desk, mine):
+            if time.monotonic() >= until:
+                message = (
+                    f"{ref} is locked by git: {lock} exists and is not ours. "
+                    "Wait for the git command that made it; if none is running, remove that file."
+                )
+                raise Refused(message)
+            time.sleep(0.005)
+
+
+def _locked(lock: Path, desk: Path, mine: Path) -> bool:
+    try:
+        _into_folder(mine, lambda: os.link(mine, lock), lock)
+    except FileNotFoundError as gone:
+        raise Revoked from gone
+    except FileExistsError:
+        _remove_if_orphaned(lock, desk)
+        return False
+    return True
+
+
+def _remove_if_orphaned(lock: Path, desk: Path) -> None:
+    """Remove a lock of ours whose list is gone: somebody died while clearing up after its writer."""
+    with suppress(FileNotFoundError):
+        if lock.read_text(encoding="utf-8", errors="replace").startswith(_OURS):
+            lists = (each for each in desk.iterdir() if each.suffix == _LIST)
+            if not any(os.path.samestat(each.stat(), lock.stat()) for each in lists):
+                lock.unlink()
+
+
+def _into_folder(source: Path, place: Callable[[], object], at: Path) -> None:
+    """Place a file, making its folder if it is missing: git removes folders of refs that became empty at any time."""
+    for _ in range(_ROUNDS):
+        with suppress(FileNotFoundError):
+            place()
+            return
+        if not source.exists():
+            break
+        at.parent.mkdir(parents=True, exist_ok=True)
+    raise FileNotFoundError(source)

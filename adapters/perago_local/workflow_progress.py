@@ -1,0 +1,217 @@
+"""How a workflow goes on: what is scheduled when a task ends, and what time alone does.
+
+Everything here happens inside a transaction of the caller, at one moment. There is no process that watches the clock:
+each call first lets happen what the time that has passed makes happen (``pass_time``). So a silent worker is given up
+by whoever asks next, and nobody can be shown a task whose time is over as if it were running.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from typing import cast
+
+from attrs import asdict, frozen
+
+from perago_core.values import CommitRef, Target, TaskStatus
+from perago_local.orchestrator_tables import Moment
+from perago_local.workflow import (
+    Backoff,
+    Json,
+    Step,
+    TaskDefinition,
+    WorkflowDefinition,
+    WorkflowStatus,
+    input_of,
+    output_of,
+)
+
+_ENDS = {TaskStatus.TIMED_OUT: WorkflowStatus.TIMED_OUT}
+
+
+@frozen
+class Place:
+    """Where a task stands: its workflow, the position of its step, and how often it was tried before."""
+
+    task_id: str
+    workflow_id: str
+    position: int
+    retry_count: int
+
+
+def settings_text(definition: TaskDefinition) -> str:
+    """Write a task definition; infinity is null, because SQLite reads this too and JSON has no infinity."""
+    settings: dict[str, Json] = {**asdict(definition), "retry_backoff": definition.retry_backoff.value}
+    return json.dumps({name: None if value == float("inf") else value for name, value in settings.items()})
+
+
+def settings_from(text: str) -> TaskDefinition:
+    """Read a task definition back."""
+    written: dict[str, Json] = json.loads(text)
+    settings: dict[str, Json] = {name: float("inf") if value is None else value for name, value in written.items()}
+    settings["retry_backoff"] = Backoff(settings["retry_backoff"])
+    return TaskDefinition(**settings)
+
+
+def pass_time(connection: sqlite3.Connection, moment: Moment) -> None:
+    """Give up the tasks whose worker fell silent, and those whose total time is over."""
+    silent = connection.execute(
+        "SELECT id, workflow, position, retry_count FROM task WHERE respond_by <= ? AND status = ?",
+        (moment.now, TaskStatus.IN_PROGRESS.value),
+    ).fetchall()
+    for row in silent:
+        end_task(connection, moment, Place(*row), TaskStatus.TIMED_OUT, "no sign of life within the response time-out")
+    late = connection.execute(
+        "SELECT task.id, task.workflow, position, retry_count FROM step JOIN task USING (workflow, position)"
+        " WHERE end_by <= ? AND task.status IN (?, ?)",
+        (moment.now, TaskStatus.SCHEDULED.value, TaskStatus.IN_PROGRESS.value),
+    ).fetchall()
+    for row in late:
+        place = Place(*row)
+        _end_row(connection, moment, place, TaskStatus.TIMED_OUT, "the total time-out of all attempts is over")
+        end_workflow(connection, moment, place.workflow_id, WorkflowStatus.TIMED_OUT, "the total time-out is over")
+
+
+def schedule(connection: sqlite3.Connection, moment: Moment, workflow_id: str, position: int) -> None:
+    """Schedule the first attempt of a step, or end the workflow if its parameters cannot be made."""
+    try:
+        given = make_input(connection, workflow_id, position)
+    except ValueError as problem:
+        end_workflow(connection, moment, workflow_id, WorkflowStatus.FAILED, str(problem))
+        return
+    start_total_timeout(connection, moment, workflow_id, position)
+    _insert(connection, moment, workflow_id, position, retry_count=0, given=given, delay=0.0)
+
+
+def end_task(connection: sqlite3.Connection, moment: Moment, place: Place, status: TaskStatus, reason: str) -> None:
+    """End an open task, and go on from there: the next step, another attempt, or the end of the workflow."""
+    _end_row(connection, moment, place, status, reason)
+    if status is TaskStatus.COMPLETED:
+        _go_on(connection, moment, place)
+        return
+    definition = definition_of(connection, place.workflow_id, place.position)
+    if status is TaskStatus.FAILED_WITH_TERMINAL_ERROR or place.retry_count >= definition.retry_count:
+        end_workflow(connection, moment, place.workflow_id, _ENDS.get(status, WorkflowStatus.FAILED), reason)
+        return
+    try_again(connection, moment, place, definition.delay_before(place.retry_count + 1))
+
+
+def try_again(connection: sqlite3.Connection, moment: Moment, place: Place, delay: float) -> None:
+    """Schedule one more attempt: a new task id, one more retry."""
+    (given,) = connection.execute("SELECT input FROM task WHERE id = ?", (place.task_id,)).fetchone()
+    retry_count = place.retry_count + 1
+    _insert(connection, moment, place.workflow_id, place.position, retry_count=retry_count, given=given, delay=delay)
+
+
+def end_workflow(
+    connection: sqlite3.Connection,
+    moment: Moment,
+    workflow_id: str,
+    status: WorkflowStatus,
+    reason: str,
+) -> None:
+    """End a workflow; what is still open in it is cancelled."""
+    connection.execute(
+        "UPDATE task SET status = ?, ended_at = ?, available_from = NULL, respond_by = NULL"
+        " WHERE workflow = ? AND status IN (?, ?)",
+        (
+            TaskStatus.CANCELED.value,
+            moment.wall,
+            workflow_id,
+            TaskStatus.SCHEDULED.value,
+            TaskStatus.IN_PROGRESS.value,
+        ),
+    )
+    connection.execute(
+        "UPDATE workflow SET status = ?, reason = ?, ended_at = ? WHERE id = ?",
+        (status.value, reason, moment.wall, workflow_id),
+    )
+
+
+def definition_of(connection: sqlite3.Connection, workflow_id: str, position: int) -> TaskDefinition:
+    """Read the definition a step runs under: the one that stood when its workflow started."""
+    query = "SELECT settings FROM step WHERE workflow = ? AND position = ?"
+    (settings,) = connection.execute(query, (workflow_id, position)).fetchone()
+    return settings_from(settings)
+
+
+def start_total_timeout(connection: sqlite3.Connection, moment: Moment, workflow_id: str, position: int) -> None:
+    """Begin to count the total time-out of a step."""
+    total = definition_of(connection, workflow_id, position).total_timeout
+    end_by = None if total == float("inf") else moment.now + total
+    connection.execute(
+        "UPDATE step SET end_by = ? WHERE workflow = ? AND position = ?", (end_by, workflow_id, position)
+    )
+
+
+def make_input(connection: sqlite3.Connection, workflow_id: str, position: int) -> str:
+    """Write what a step is given, from what the steps before it left; ``ValueError`` if it quotes what is not there."""
+    definition = workflow_definition(connection, workflow_id)
+    ref, outputs = definition.ref, cast("dict[str, Json]", {})
+    before = connection.execute(
+        "SELECT step.name, output, result_ref FROM step JOIN task USING (workflow, position)"
+        " WHERE workflow = ? AND position < ? AND status = ? ORDER BY position",
+        (workflow_id, position, TaskStatus.COMPLETED.value),
+    )
+    for name, output, result_ref in before:
+        ref = CommitRef(result_ref)
+        outputs[name] = output_of(definition.target, output, ref)
+    return input_of(definition, definition.steps[position], outputs, None if definition.target is None else ref)
+
+
+def workflow_definition(connection: sqlite3.Connection, workflow_id: str) -> WorkflowDefinition:
+    """Read back what a workflow was started with."""
+    name, params, repository, branch, ref = connection.execute(
+        "SELECT name, params, repository, branch, ref FROM workflow WHERE id = ?",
+        (workflow_id,),
+    ).fetchone()
+    steps = connection.execute(
+        "SELECT name, task, params FROM step WHERE workflow = ? ORDER BY position",
+        (workflow_id,),
+    )
+    target = None if repository is None else Target(repository, branch)
+    return WorkflowDefinition(name, tuple(Step(*step) for step in steps), params, target, ref)
+
+
+def _go_on(connection: sqlite3.Connection, moment: Moment, place: Place) -> None:
+    following = place.position + 1
+    query = "SELECT count(*) FROM step WHERE workflow = ?"
+    (steps,) = connection.execute(query, (place.workflow_id,)).fetchone()
+    if following == steps:
+        end_workflow(connection, moment, place.workflow_id, WorkflowStatus.COMPLETED, "")
+    else:
+        schedule(connection, moment, place.workflow_id, following)
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    moment: Moment,
+    workflow_id: str,
+    position: int,
+    *,
+    retry_count: int,
+    given: str,
+    delay: float,
+) -> None:
+    connection.execute(
+        "INSERT INTO task (id, workflow, position, retry_count, status, input, scheduled_at, available_from)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            uuid.uuid4().hex,
+            workflow_id,
+            position,
+            retry_count,
+            TaskStatus.SCHEDULED.value,
+            given,
+            moment.wall,
+            moment.now + delay,
+        ),
+    )
+
+
+def _end_row(connection: sqlite3.Connection, moment: Moment, place: Place, status: TaskStatus, reason: str) -> None:
+    connection.execute(
+        "UPDATE task SET status = ?, reason = ?, ended_at = ?, available_from = NULL, respond_by = NULL WHERE id = ?",
+        (status.value, reason, moment.wall, place.task_id),
+    )

@@ -1,0 +1,135 @@
+"""What people ask about workflows and tasks: values for a status page, read in one go and never acted upon."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import fields, frozen
+
+from perago_core.value import Value
+from perago_core.values import CommitRef, TaskStatus
+from perago_local.workflow import WorkflowStatus, output_of
+from perago_local.workflow_progress import workflow_definition
+
+
+@frozen(repr=False)
+class TaskView(Value):
+    """One attempt as a person sees it. Times are milliseconds since the epoch, 0 for what has not happened."""
+
+    task_id: str
+    workflow_id: str
+    step: str
+    name: str
+    logical_task: str
+    retry_count: int
+    number: int
+    status: TaskStatus
+    worker_id: str
+    poll_count: int
+    scheduled_at: int
+    started_at: int
+    ended_at: int
+    reason: str
+    input: str
+    output: str | None
+    result_execution: str | None
+    result_ref: CommitRef | None
+
+
+@frozen(repr=False)
+class WorkflowView(Value):
+    """One workflow as a person sees it. ``output`` is the JSON of what each finished step left, by step name."""
+
+    workflow_id: str
+    name: str
+    correlation: str
+    status: WorkflowStatus
+    reason: str
+    created_at: int
+    ended_at: int
+    output: str
+
+
+@frozen(repr=False)
+class LogLine(Value):
+    """One line a body or the runtime wrote about a task."""
+
+    at: int
+    line: str
+
+
+_TASKS = (
+    "SELECT task.id, workflow, step.name, step.task, workflow || '/' || step.name, retry_count, task.number, status,"
+    " worker_id, poll_count, scheduled_at, started_at, ended_at, reason, input, output, result_execution, result_ref"
+    " FROM task JOIN step USING (workflow, position)"
+)
+_FIELDS = tuple(each.name for each in fields(TaskView))
+_OPEN = (TaskStatus.SCHEDULED.value, TaskStatus.IN_PROGRESS.value)
+
+
+def open_tasks(connection: sqlite3.Connection) -> tuple[TaskView, ...]:
+    """Give the tasks that are waiting or running, oldest first."""
+    return tuple(_tasks(connection, "WHERE status IN (?, ?) ORDER BY scheduled_at, task.id", _OPEN))
+
+
+def tasks_of(connection: sqlite3.Connection, workflow_id: str) -> tuple[TaskView, ...]:
+    """Give every attempt of every step of a workflow, in order."""
+    return tuple(_tasks(connection, "WHERE workflow = ? ORDER BY position, retry_count", (workflow_id,)))
+
+
+def task(connection: sqlite3.Connection, task_id: str) -> TaskView | None:
+    """Give one attempt."""
+    return next(_tasks(connection, "WHERE task.id = ?", (task_id,)), None)
+
+
+def workflows(connection: sqlite3.Connection, status: WorkflowStatus | None) -> tuple[WorkflowView, ...]:
+    """Give all workflows, or those in one state, oldest first."""
+    wanted = [each.value for each in WorkflowStatus] if status is None else [status.value]
+    rows = connection.execute(
+        "SELECT id FROM workflow WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created_at, id",
+        (json.dumps(wanted),),
+    ).fetchall()
+    return tuple(view for (found,) in rows if (view := workflow(connection, found)) is not None)
+
+
+def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView | None:
+    """Give one workflow."""
+    row = connection.execute(
+        "SELECT id, name, correlation, status, reason, created_at, ended_at FROM workflow WHERE id = ?",
+        (workflow_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    target = workflow_definition(connection, workflow_id).target
+    output = {
+        each.step: output_of(target, each.output or "null", each.result_ref)
+        for each in tasks_of(connection, workflow_id)
+        if each.status is TaskStatus.COMPLETED and each.result_ref is not None
+    }
+    found, name, correlation, status, reason, created_at, ended_at = row
+    return WorkflowView(
+        found,
+        name,
+        correlation,
+        WorkflowStatus(status),
+        reason,
+        created_at,
+        ended_at,
+        json.dumps(output),
+    )
+
+
+def logs(connection: sqlite3.Connection, task_id: str) -> tuple[LogLine, ...]:
+    """Give what was written about a task, in the order it was written."""
+    rows = connection.execute("SELECT at, line FROM log WHERE task = ? ORDER BY sequence", (task_id,))
+    return tuple(LogLine(*row) for row in rows)
+
+
+def _tasks(connection: sqlite3.Connection, where: str, parameters: tuple[str, ...]) -> Iterator[TaskView]:
+    for row in connection.execute(f"{_TASKS} {where}", parameters).fetchall():
+        columns: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+        columns["status"] = TaskStatus(columns["status"])
+        yield TaskView(**columns)

@@ -1,0 +1,1 @@
+"""Workspaces as local folders: fetched once, compared by content, uploaded as a difference, removed without a trace."""

@@ -1,0 +1,117 @@
+"""The workspace folder of one execution, from an empty room to an upload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from attrs import frozen
+
+from perago_core.answers import Done, Unknown
+from perago_core.ports import Sink, Source, Stored
+from perago_core.values import CommitRef
+from perago_worker.files.cache import Cache, content_key
+from perago_worker.files.errors import TransferUnknownError, WorkspaceError
+from perago_worker.files.keys import Layout, layout_of
+from perago_worker.files.rooms import Room
+from perago_worker.files.transfer import fetch, place, send, side_by_side
+from perago_worker.files.tree import Changes, Difference, clock_of, scan
+
+
+@frozen
+class Origin:
+    """Where a workspace comes from: one prefix of one commit."""
+
+    source: Source
+    repository: str
+    ref: CommitRef
+    prefix: str
+    read_only: bool
+
+
+@frozen
+class Folder:
+    """A workspace folder that is complete, with what is needed to say later what has changed in it."""
+
+    room: Room
+    origin: Origin
+    layout: Layout
+    difference: Difference
+    fetched: int
+
+    @classmethod
+    def make(cls, room: Room, origin: Origin, cache: Cache, *, width: int, trusts_times: bool) -> Self:
+        """Fill the room's workspace: one listing, then each content once, from the cache if it is there."""
+        answer = origin.source.list(origin.prefix)
+        if not isinstance(answer, Done):
+            raise WorkspaceError(f"the input {origin.ref} could not be listed: {answer.reason}")
+        layout = layout_of(answer.value, origin.prefix)
+        pins = {
+            name: room.input / content_key(origin.repository, origin.ref, stored)
+            for name, stored in layout.files.items()
+        }
+        contents = {pins[name]: stored for name, stored in layout.files.items()}
+        fetched = sum(side_by_side(lambda each: _provide(origin.source, each, cache), contents.items(), width))
+        _build(room.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
+        before = scan(room.work)
+        _refuse_collisions(layout, set(before.files))
+        if fetched:
+            cache.trim()
+        settled = clock_of(room.scratch) if trusts_times else 0
+        return cls(room, origin, layout, Difference(before.files, pins, settled), fetched)
+
+    def changes(self) -> Changes:
+        """Say what the body has changed. A folder that is gone takes its marker with it."""
+        now = scan(self.room.work)
+        found = self.difference.with_now(self.room.work, now)
+        markers = tuple(f"{name}/" for name in sorted(self.layout.folders) if name not in now.folders)
+        return Changes(found.written, found.deleted + markers)
+
+    def upload(self, changes: Changes, sink: Sink, *, width: int) -> int:
+        """Send what changed, and only that; then make it visible in one call. Give the number of requests."""
+        prefix = self.origin.prefix
+        stored = side_by_side(lambda name: send(sink, f"{prefix}{name}", self.room.work / name), changes.written, width)
+        answer = sink.link(tuple(stored), tuple(f"{prefix}{name}" for name in changes.deleted))
+        if isinstance(answer, Done):
+            return len(stored) + answer.operations
+        if isinstance(answer, Unknown):
+            raise TransferUnknownError(f"the changes may or may not be staged: {answer.reason}")
+        raise WorkspaceError(f"the changes were not staged: {answer.reason}")
+
+
+def _provide(source: Source, content: tuple[Path, Stored], cache: Cache) -> bool:
+    """Put a content into the room; say whether it had to be fetched."""
+    pin, stored = content
+    if cache.take(pin.name, stored.size, pin):
+        return False
+    fetch(source, stored, pin)
+    cache.keep(pin.name, pin)
+    return True
+
+
+def _build(work: Path, layout: Layout, pins: dict[str, Path], mode: int) -> None:
+    for name in (*layout.folders, *layout.files):
+        try:
+            if name in layout.files:
+                (work / name).parent.mkdir(parents=True, exist_ok=True)
+                place(pins[name], work / name, mode)
+            else:
+                (work / name).mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise WorkspaceError(_collision(name)) from None
+        except (OSError, ValueError) as error:
+            raise WorkspaceError(f"{name!r} cannot be a file here: {error}. Rename it on the branch") from None
+
+
+def _refuse_collisions(layout: Layout, found: set[str]) -> None:
+    """A file system that takes two names for one, or changes a name, would publish deletions nobody made."""
+    different = sorted(found.symmetric_difference(layout.files))
+    if different:
+        raise WorkspaceError(_collision(different[0]))
+
+
+def _collision(name: str) -> str:
+    return (
+        f"expected a place of its own for each key; found that {name!r} and another key are one on this file system "
+        "(or one is the folder of the other). Rename one of them on the branch"
+    )

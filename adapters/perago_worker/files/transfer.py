@@ -1,0 +1,67 @@
+"""Moving contents between a store and a room: side by side, streamed, memory flat."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from perago_core.answers import Done, Unknown
+from perago_core.ports import Sink, Source, Stored
+from perago_worker.files.errors import TransferUnknownError, WorkspaceError
+from perago_worker.files.tree import open_plain
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_CHUNK = 1 << 20
+
+
+def side_by_side(work: Callable[[T], R], items: Iterable[T], width: int) -> list[R]:
+    """Do the work for each item, ``width`` at a time; the first failure ends it, once those under way are done."""
+    with ThreadPoolExecutor(width, thread_name_prefix="transfer") as pool:
+        return list(pool.map(work, items))
+
+
+def fetch(source: Source, stored: Stored, pin: Path) -> None:
+    """Read one object into a file that nobody writes to again."""
+    answer = source.get(stored.path)
+    if not isinstance(answer, Done):
+        raise WorkspaceError(f"{stored.path!r} could not be read: {answer.reason}")
+    half = pin.with_suffix(".half")
+    with answer.value as data, half.open("xb") as file:
+        shutil.copyfileobj(data, file, _CHUNK)
+        size = file.tell()
+    if size != stored.size:
+        raise WorkspaceError(f"expected {stored.size} bytes of {stored.path!r}; found {size}. Try again")
+    half.chmod(0o444)
+    half.replace(pin)
+
+
+def place(pin: Path, to: Path, mode: int) -> None:
+    """Put a copy where the body can do with it what it likes: never a link, or an edit in place would reach the cache.
+
+    The kernel copies, and shares the blocks until they are written to where the file system can.
+    """
+    descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file, pin.open("rb") as original:
+        try:
+            while os.copy_file_range(original.fileno(), file.fileno(), 1 << 30):
+                pass
+        except (OSError, AttributeError):  # another file system, or a system without that call
+            original.seek(file.seek(0))
+            shutil.copyfileobj(original, file, _CHUNK)
+
+
+def send(sink: Sink, path: str, file: Path) -> Stored:
+    """Store the bytes of one file."""
+    with open_plain(file) as data:
+        answer = sink.put(path, data)
+    if isinstance(answer, Done):
+        return answer.value
+    if isinstance(answer, Unknown):
+        raise TransferUnknownError(f"{path!r} may or may not be stored: {answer.reason}")
+    raise WorkspaceError(f"{path!r} was not stored: {answer.reason}")

@@ -1,0 +1,167 @@
+"""One assignment from poll to outcome: pin the attempt, keep its heart beating, drive it, tell what happened.
+
+Only the driver talks to the store and reports. The heartbeat runs beside it and can do two things: say that the attempt
+is lost, which stops the body at once, and move the deadline after which nothing is published.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from attrs import frozen
+
+from perago_core.attempt.commands import Report
+from perago_core.attempt.execution import Observer
+from perago_core.attempt.known import AttemptState, Known
+from perago_core.budget import PublishBudget
+from perago_core.driver import Ports, drive
+from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, Workspace
+from perago_core.results import Outcome
+from perago_core.rows import Event, Fired
+from perago_core.trace import Tracer
+from perago_core.values import Attempt, Backing
+from perago_worker.assignments import Place, UnreadableInput, place_of
+from perago_worker.failing import Fate
+from perago_worker.heartbeat import Heartbeat
+from perago_worker.task import TaskDefinition
+from perago_worker.telemetry import Instruments, count_outcome, count_step, line_writer, log, summary, trace_file
+
+#: Appends a line to the log that the orchestrator keeps of a task.
+Tell: TypeAlias = Callable[[str, str], object]
+
+
+class TaskWorkspace(Workspace, Protocol):
+    """A workspace that knows which task an attempt runs, and can stop its body from another thread."""
+
+    def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
+        """Take note of what the attempt runs, before anything else is asked for it."""
+        ...
+
+    def cancel(self, attempt: Attempt, reason: str) -> None:
+        """Stop the body at once; the call that waits for it answers that the body was lost."""
+        ...
+
+
+@frozen
+class Node:
+    """What a worker has settled before it polls: who it is, and the backing its cluster agreed on."""
+
+    worker_id: str
+    backing: Backing
+    epoch: int
+    ledger: bool
+    budget: PublishBudget
+
+
+@frozen
+class Runtime:
+    """What all attempts of a worker share."""
+
+    orchestrator: Orchestrator
+    store: Store
+    workspace: TaskWorkspace
+    tasks: Mapping[str, TaskDefinition]
+    coordination: Coordination | None
+    clock: Clock
+    node: Node
+    instruments: Instruments
+    tell: Tell
+    traces: Path
+    fate: Fate | None = None
+
+    def run(self, assignment: Assignment) -> Outcome:
+        """Run one assignment to its end."""
+        definition = self.tasks[assignment.task_name]
+        place = place_of(assignment, definition)
+        attempt = pin(assignment, place, self.node)
+        workspace: Workspace
+        if place.trouble is None:
+            self.workspace.accept(attempt, assignment.task_name, place.params)
+            workspace = self.workspace
+        else:
+            workspace = UnreadableInput(place.trouble)
+        heart = Heartbeat(
+            attempt,
+            self.orchestrator,
+            self.clock,
+            interval=min(self.node.budget.heartbeat_interval, definition.response_timeout / 3),
+            patience=definition.response_timeout,
+            on_loss=lambda why: self.workspace.cancel(attempt, why),
+        )
+        names = {"task": assignment.task_name, "backing": attempt.backing.value}
+        heart.start()
+        try:
+            with self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
+                outcome = drive(
+                    attempt,
+                    self._ports(assignment.task_name, workspace),
+                    observe=self._observer(attempt, names),
+                    interrupts=lambda state: _interruption(state, heart),
+                    attempt_until=heart.until,
+                )
+        finally:
+            heart.stop()
+        self._conclude(attempt, outcome, names)
+        return outcome
+
+    def _ports(self, task: str, workspace: Workspace) -> Ports:
+        return Ports(
+            orchestrator=self.orchestrator,
+            store=self.store,
+            workspace=workspace,
+            coordination=self.coordination,
+            clock=self.clock,
+            reached=None if self.fate is None else self.fate.of(task),
+        )
+
+    def _observer(self, attempt: Attempt, names: dict[str, str]) -> Observer:
+        trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)))
+
+        def observe(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
+            trace(before, event, fired)
+            log.debug("%s %s: %s -> %s", attempt.task_id, fired.row.id, type(event).__name__, fired.state.phase.name)
+            count_step(self.instruments, names, before, event, fired)
+
+        return observe
+
+    def _conclude(self, attempt: Attempt, outcome: Outcome, names: dict[str, str]) -> None:
+        line = summary(attempt, outcome)
+        log.info("%s", line)
+        self.tell(attempt.task_id, line)
+        count_outcome(self.instruments, names, outcome)
+        for what in outcome.left_behind:
+            log.warning("%s left behind: %s; `perago gc` removes it", attempt.task_id, what)
+
+
+def pin(assignment: Assignment, place: Place, node: Node) -> Attempt:
+    """Make the attempt: everything that is fixed from here on, and an execution id nobody else has."""
+    snapshot = assignment.snapshot
+    return Attempt(
+        workflow_id=snapshot.workflow_id,
+        task_id=snapshot.task_id,
+        retry_count=snapshot.retry_count,
+        logical_task=assignment.logical_task,
+        number=assignment.number,
+        execution=secrets.token_hex(8),
+        target=place.workspace.target,
+        input=place.workspace.ref,
+        backing=node.backing,
+        worker_id=snapshot.worker_id,
+        started_at=snapshot.started_at,
+        poll_count=snapshot.poll_count,
+        read_only=place.read_only,
+        operation=place.operation,
+        ledger=node.ledger,
+        epoch=node.epoch,
+        budget=node.budget,
+    )
+
+
+def _interruption(state: AttemptState, heart: Heartbeat) -> Event | None:
+    """No beat may be on its way when the result is sent: it could undo it."""
+    if any(isinstance(command, Report) for command in state.pending):
+        heart.stop()
+    return heart.loss()

@@ -1,0 +1,98 @@
+"""Puts the adapters together as the settings say. The only place that knows more than one of them.
+
+Each is imported when it is asked for: whoever runs on the embedded stack needs neither lakeFS nor etcd installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from perago_core.ports import Clock, Coordination, Orchestrator, Store
+from perago_worker.clock import SystemClock
+from perago_worker.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
+
+
+class StackError(Exception):
+    """A part cannot be had; the message says which, and what to install or change."""
+
+
+@frozen
+class Stack:
+    """The systems a worker or a command talks to."""
+
+    orchestrator: Orchestrator
+    store: Store
+    coordination: Coordination | None
+    clock: Clock
+
+
+def open_stack(settings: Settings) -> Stack:
+    """Open what the settings name."""
+    return Stack(
+        _open("orchestrator", _ORCHESTRATORS, settings.orchestrator),
+        _open("store", _STORES, settings.store),
+        _open("coordination", _COORDINATIONS, settings.coordination),
+        SystemClock(),
+    )
+
+
+def _open(part: str, makers: Mapping[str, Callable[[Any], Any]], section: Any) -> Any:  # noqa: ANN401  one of many
+    make = makers.get(section.kind)
+    if make is None:
+        raise StackError(
+            f"{part}.kind {section.kind!r} is not available in this release; use one of {', '.join(makers)}"
+        )
+    try:
+        return make(section)
+    except ImportError as missing:
+        extra = _EXTRAS.get(section.kind, "worker")
+        raise StackError(
+            f"{part}.kind is {section.kind!r}, and {missing.name} is not installed: pip install 'perago-core[{extra}]'"
+        ) from None
+
+
+def _git(section: StoreSettings) -> Store:
+    from perago_local.git.store import GitStore  # noqa: PLC0415  only who asks for it needs pygit2
+
+    return GitStore(section.path)
+
+
+def _sqlite_orchestrator(section: OrchestratorSettings) -> Orchestrator:
+    from perago_local.orchestrator import SqliteOrchestrator  # noqa: PLC0415  as above
+
+    section.path.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteOrchestrator(section.path)
+
+
+def _sqlite_coordination(section: CoordinationSettings) -> Coordination:
+    from perago_local.coordination import SqliteCoordination  # noqa: PLC0415  as above
+
+    section.path.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteCoordination(section.path)
+
+
+def _etcd(section: CoordinationSettings) -> Coordination:
+    from perago_etcd import EtcdCoordination  # noqa: PLC0415  as above
+
+    return EtcdCoordination(
+        section.endpoints,
+        user=section.user,
+        password=section.password.get_secret_value(),
+        ca=section.ca,
+        cert=section.certificate,
+        key=section.key,
+        prefix=section.prefix,
+    )
+
+
+_STORES: Mapping[str, Callable[[Any], Any]] = {"local": _git}
+_ORCHESTRATORS: Mapping[str, Callable[[Any], Any]] = {"local": _sqlite_orchestrator}
+_COORDINATIONS: Mapping[str, Callable[[Any], Any]] = {
+    "local": _sqlite_coordination,
+    "etcd": _etcd,
+    "none": lambda _section: None,
+}
+_EXTRAS = {"etcd": "etcd", "lakefs": "lakefs", "conductor": "conductor"}

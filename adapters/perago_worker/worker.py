@@ -1,0 +1,110 @@
+"""The poll loop: never more in hand than can be started at once, nothing polled that is not run.
+
+SIGTERM drains: no more polls, what runs goes on to its end with its heart beating. A second SIGTERM, or the drain
+limit, stops the bodies; their attempts then report that they failed, so that somebody else can start at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from perago_core.answers import Done
+from perago_core.ports import Assignment, Orchestrator
+from perago_core.results import Outcome
+from perago_worker.telemetry import log
+
+#: An attempt that goes wrong outside the protocol is a fault of ours; so many in a row and the worker gives up.
+PATIENCE_WITH_OURSELVES = 10
+_BACKOFF_LIMIT = 10.0
+
+
+class Worker:
+    """Polls and runs until it is told to stop."""
+
+    def __init__(
+        self,
+        orchestrator: Orchestrator,
+        run: Callable[[Assignment], Outcome | None],
+        stop_bodies: Callable[[str], object],
+        *,
+        worker_id: str,
+        task_names: tuple[str, ...],
+        capacity: int,
+        poll_interval: float,
+        drain_limit: float,
+    ) -> None:
+        self._orchestrator = orchestrator
+        self._run = run
+        self._stop_bodies = stop_bodies
+        self._worker_id = worker_id
+        self._task_names = task_names
+        self._capacity = capacity
+        self._poll_interval = poll_interval
+        self._drain_limit = drain_limit
+        self._draining = threading.Event()
+        self._running: set[Future[Outcome | None]] = set()
+        self._broken = 0
+
+    def drain(self) -> None:
+        """Take no more work. Called again: stop the bodies that still run."""
+        if self._draining.is_set():
+            self._stop_bodies("the worker was told to stop at once")
+        self._draining.set()
+
+    def run(self, *, until_idle: bool = False) -> int:
+        """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""
+        waited = self._poll_interval
+        with ThreadPoolExecutor(self._capacity, thread_name_prefix="attempt") as pool:
+            while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES:
+                started = self._take(pool)
+                if started is None:
+                    log.warning("polling failed; trying again in %.1f s", waited)
+                    self._draining.wait(waited)
+                    waited = min(waited * 2, _BACKOFF_LIMIT)
+                    continue
+                waited = self._poll_interval
+                if until_idle and not started and not self._running:
+                    break
+                if not started:
+                    self._pause()
+            self._finish()
+        return 1 if self._broken else 0
+
+    def _take(self, pool: ThreadPoolExecutor) -> int | None:
+        """Poll for what can be started now. ``None``: the orchestrator did not answer."""
+        self._reap()
+        free = self._capacity - len(self._running)
+        if not free:
+            return 0
+        answer = self._orchestrator.poll(self._worker_id, self._task_names, free)
+        if not isinstance(answer, Done):
+            return None
+        for assignment in answer.value:
+            self._running.add(pool.submit(self._run, assignment))
+        return len(answer.value)
+
+    def _pause(self) -> None:
+        """Wait for a slot to become free or for the next poll, whichever comes first."""
+        if self._running:
+            wait(self._running, timeout=self._poll_interval, return_when="FIRST_COMPLETED")
+        else:
+            self._draining.wait(self._poll_interval)
+
+    def _reap(self) -> None:
+        for done in [future for future in self._running if future.done()]:
+            self._running.discard(done)
+            error = done.exception()
+            self._broken = 0 if error is None else self._broken + 1
+            if error is not None:
+                log.error("an attempt broke outside the protocol; it will be given up and retried", exc_info=error)
+
+    def _finish(self) -> None:
+        if self._running:
+            log.info("draining: %d attempt(s) run to their end, at most %g s", len(self._running), self._drain_limit)
+        _, late = wait(self._running, timeout=self._drain_limit)
+        if late:
+            self._stop_bodies(f"the drain limit of {self._drain_limit:g} s is over")
+        wait(self._running)
+        self._reap()

@@ -30,6 +30,11 @@ def task_prefix(logical_task: str) -> str:
     return f"perago-{digest}-{_slug(logical_task)}-"
 
 
+def is_staging_name(name: str) -> bool:
+    """Say whether a name was made by ``staging_name``, or for a recovery: of whichever task."""
+    return re.fullmatch(r"perago-[0-9a-f]{12}-[A-Za-z0-9_-]+", name) is not None
+
+
 def attempt_number(name: str, logical_task: str) -> int | None:
     """Read the attempt number back from a staging name of this task; ``None`` for any other name."""
     prefix = task_prefix(logical_task)

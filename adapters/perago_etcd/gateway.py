@@ -39,14 +39,19 @@ _AMBIGUOUS = (408, 499)
 _UNIMPLEMENTED = 501
 
 
+#: Held while a client is made, and across a fork, so that no child finds it held by a thread it does not have.
+_making = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+
+
 class Gateway:
     """The clients of one process. Usable from any thread, and after a fork."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lock = threading.Lock()
         self._pid = 0
-        self._inherited: list[httpx.Client] = []
+        self._inherited: list[httpx.Client | None] = []
         self._client: httpx.Client | None = None
         self._token = ""
         self._first = 0
@@ -80,17 +85,16 @@ class Gateway:
         return self._send(path, body, repeatable=repeatable, token=entered.value).answer
 
     def _enter(self, instead_of: str) -> Answer[str]:
-        """Get a token; while one thread does, the others wait and take what it got."""
-        with self._lock:
-            if self._token != instead_of:
-                return Done(self._token)
-            credentials = {"name": self._cluster.user, "password": self._cluster.password}
-            answer = self._send("auth/authenticate", credentials, repeatable=True).answer
-            if isinstance(answer, Done):
-                self._token = answer.value["token"]
-                return Done(self._token)
-            # Whatever became of this, the request it was for was not sent.
-            return NotDone(f"etcd did not let user {self._cluster.user!r} in: {answer.reason}")
+        """Get a token, unless another thread has got one meanwhile. Two that ask at once get two, and both are good."""
+        if self._token != instead_of:
+            return Done(self._token)
+        credentials = {"name": self._cluster.user, "password": self._cluster.password}
+        answer = self._send("auth/authenticate", credentials, repeatable=True).answer
+        if isinstance(answer, Done):
+            self._token = answer.value["token"]
+            return Done(self._token)
+        # Whatever became of this, the request it was for was not sent.
+        return NotDone(f"etcd did not let user {self._cluster.user!r} in: {answer.reason}")
 
     def _send(self, path: str, body: Json, *, repeatable: bool, token: str = "") -> _Reply:
         """Try the endpoints in turn, beginning with the one that answered last, as long as that is safe."""
@@ -115,15 +119,14 @@ class Gateway:
 
     def _http(self) -> httpx.Client:
         """Give this process's client: making one costs a third of a second of TLS set-up, so it is made once."""
-        client = self._client
-        if client is not None and self._pid == os.getpid():
-            return client
-        if client is not None:
-            self._inherited.append(client)  # a forked child must not close its parent's connections
-        cluster = self._cluster
-        client = httpx.Client(verify=cluster.trust(), timeout=cluster.timeout, trust_env=not cluster.is_local)
-        self._client, self._pid = client, os.getpid()
-        return client
+        with _making:
+            if self._client is None or self._pid != os.getpid():
+                self._inherited.append(self._client)  # a forked child must not close its parent's connections
+                cluster = self._cluster
+                verify, trust_env = cluster.trust(), not cluster.is_local
+                self._client = httpx.Client(verify=verify, timeout=cluster.timeout, trust_env=trust_env)
+                self._pid = os.getpid()
+            return self._client
 
 
 @frozen

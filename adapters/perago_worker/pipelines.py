@@ -6,12 +6,14 @@ What an orchestrator offers beyond its port differs; each gets one small class h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import field, frozen
 
 from perago_core.answers import Done
+from perago_core.garbage import Living
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.settings import PipelineSettings
 from perago_worker.stack import Stack, StackError
@@ -58,6 +60,15 @@ class PipelineView:
         return self.status == "COMPLETED"
 
 
+@frozen
+class TaskPlace:
+    """Where an attempt belongs."""
+
+    workflow_id: str
+    logical_task: str
+    target: Target
+
+
 class Pipelines(Protocol):
     """What a person does with an orchestrator."""
 
@@ -75,6 +86,18 @@ class Pipelines(Protocol):
 
     def running(self) -> tuple[PipelineView, ...]:
         """Look at all that run."""
+        ...
+
+    def find(self, task_id: str) -> TaskPlace | None:
+        """Say where an attempt belongs."""
+        ...
+
+    def living(self) -> tuple[Living, ...]:
+        """Give every attempt that is open."""
+        ...
+
+    def settled(self, logical_tasks: Collection[str], older_than: float) -> frozenset[str]:
+        """Give those of these tasks whose workflow has ended, and so many seconds ago."""
         ...
 
     def log(self, task_id: str) -> tuple[str, ...]:
@@ -164,6 +187,29 @@ class EmbeddedPipelines:
         """Look at all that run."""
         found = (self.view(each.workflow_id) for each in self._orchestrator.workflows())
         return tuple(each for each in found if each is not None)
+
+    def find(self, task_id: str) -> TaskPlace | None:
+        """Say where an attempt belongs."""
+        found = self._orchestrator.task(task_id)
+        if found is None:
+            return None
+        given = json.loads(found.input).get("workspace", {})
+        target = Target(given.get("repository", "-"), given.get("branch", "-"))
+        return TaskPlace(found.workflow_id, found.logical_task, target)
+
+    def living(self) -> tuple[Living, ...]:
+        """Give every attempt that is open."""
+        return tuple(Living(each.logical_task, each.number) for each in self._orchestrator.open_tasks())
+
+    def settled(self, logical_tasks: Collection[str], older_than: float) -> frozenset[str]:
+        """Give those of these tasks whose workflow has ended, and so many seconds ago."""
+        latest = time.time() * 1000 - older_than * 1000
+        ended = {
+            each.workflow_id
+            for each in self._orchestrator.workflows(None)
+            if each.status.value != "RUNNING" and each.ended_at <= latest
+        }
+        return frozenset(task for task in logical_tasks if task.partition("/")[0] in ended)
 
     def log(self, task_id: str) -> tuple[str, ...]:
         """Give what was written about an attempt."""

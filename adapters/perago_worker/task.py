@@ -32,6 +32,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Where the decorator leaves the definition on the function.
 _MARK = "__perago_task__"
+#: Seconds: a year. A limit beyond it, or without end, is a mistake.
+_LONGEST = 366 * 24 * 3600.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -118,9 +120,10 @@ def task(
         raise TaskDefinitionError(
             f"a task's name wants letters, digits, '_', '-' and '.', at most 128; found {name!r}. Rename it"
         )
-    if retries < 0 or retry_delay < 0 or timeout <= 0 or response_timeout <= 0 or (memory_limit or 1) <= 0:
+    sensible = retries >= 0 and 0 <= retry_delay < _LONGEST and 0 < timeout < _LONGEST
+    if not (sensible and 0 < response_timeout < _LONGEST and (memory_limit is None or memory_limit > 0)):
         raise TaskDefinitionError(
-            f"task {name!r}: retries and retry_delay want 0 or more, the other limits more than 0; found "
+            f"task {name!r}: retries and retry_delay want 0 or more, the other limits more than 0 and an end; found "
             f"{retries=}, {retry_delay=}, {timeout=}, {response_timeout=}, {memory_limit=}. Correct the numbers"
         )
 

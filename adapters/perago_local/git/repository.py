@@ -72,7 +72,7 @@ def opened(folder: Path) -> pygit2.Repository:
 
 
 def create(folder: Path, branch: str) -> None:
-    """Make an empty repository, whole or not at all."""
+    """Make an empty repository unless there is one, whole or not at all."""
     head = head_ref(branch)
     folder.parent.mkdir(parents=True, exist_ok=True)
     making = folder.parent / f".making-{secrets.token_hex(8)}"
@@ -84,9 +84,9 @@ def create(folder: Path, branch: str) -> None:
         repository.config["core.compression"] = 1
         try:
             making.rename(folder)
-        except OSError as problem:
-            message = f"{folder} exists already: use it, or choose another repository name"
-            raise Refused(message) from problem
+        except OSError:
+            if not folder.exists():  # else somebody else has made it
+                raise
     finally:
         shutil.rmtree(making, ignore_errors=True)
 

@@ -142,14 +142,21 @@ class GitStore:
             tree = trees.changed(repository, repository.TreeBuilder().write(), blobs)
             first = new_commit(repository, tree, [], f"Create {target.branch}", "perago")
 
+            ref = head_ref(target.branch)
+
             def begin(moves: Moves) -> CommitRef:
-                if moves.read(head_ref(target.branch)) is not None:
-                    message = f"branch {target} exists already: use it, or choose another name"
+                # Git cannot have ``a`` beside ``a/b``: one is a file where the other is a folder.
+                taken = [each for each in refs_under(repository, HEADS) if f"{each}/".startswith(f"{ref}/")]
+                taken += [each for each in refs_under(repository, HEADS) if ref.startswith(f"{each}/")]
+                if taken:
+                    message = (
+                        f"branch {target} exists already, or {taken[0]} is in its way: use it, or take another name"
+                    )
                     raise Refused(message)
-                moves.move(head_ref(target.branch), first)
+                moves.move(ref, first)
                 return CommitRef(str(first))
 
-            return exclusively(repository, (head_ref(target.branch),), begin, self._patience)
+            return exclusively(repository, (ref,), begin, self._patience)
 
         return answer(work)
 

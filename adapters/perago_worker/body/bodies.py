@@ -85,6 +85,7 @@ class Bodies:
             process = subprocess.Popen(  # noqa: S603  our own interpreter and code
                 command,
                 stdin=subprocess.DEVNULL,
+                stdout=2,  # what a module prints while it is imported must not mix with a command's own output
                 env=self._environment,
                 pass_fds=[there.fileno()],
                 start_new_session=True,

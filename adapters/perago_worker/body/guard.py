@@ -31,7 +31,7 @@ def main(line: socket.socket, notes: int, output: int) -> NoReturn:
         system.adopt_orphans()
         spec = _receive(line)
         if spec is not None:
-            ended = Guard(line, notes, output, spec).run()
+            ended = Guard(line, notes, output, read_spec(spec)).run()
             with suppress(OSError):  # nobody listens any more
                 line.sendall(write(ended))
         code = 0
@@ -39,15 +39,15 @@ def main(line: socket.socket, notes: int, output: int) -> NoReturn:
         os._exit(code)
 
 
-def _receive(line: socket.socket) -> Spec | None:
-    """Read what is to be run. ``None``: the worker is gone already."""
+def _receive(line: socket.socket) -> bytes | None:
+    """Read what is to be run, and not a byte more: a stop may follow at once. ``None``: the worker is gone already."""
     received = bytearray()
     while not received.endswith(b"\n"):
-        more = line.recv(1 << 16)
-        if not more:
+        waiting = line.recv(1 << 16, socket.MSG_PEEK)
+        if not waiting:
             return None
-        received += more
-    return read_spec(bytes(received))
+        received += line.recv(waiting.find(b"\n") + 1 or len(waiting))
+    return bytes(received)
 
 
 class Guard:

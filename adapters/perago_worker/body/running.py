@@ -118,10 +118,9 @@ class Running:
 
     def _pass_on(self, pipe: int, lines: Iterable[bytes], listen: Listener) -> None:
         for text in lines:
-            note = decode(text) if pipe == self._notes else Printed(text.decode("utf-8", "backslashreplace"))
-            if note is not None:
-                with suppress(Exception):  # a listener informs; it cannot end a body
-                    listen(note)
+            note = decode(text) if pipe == self._notes else None
+            with suppress(Exception):  # a listener informs; it cannot end a body
+                listen(note or Printed(text.decode("utf-8", "backslashreplace")))
 
     def _in_words(self, ended: Ended) -> Succeeded | Failed:
         who = "the body" if ended.stage == "body" else "the post-check"

@@ -60,7 +60,9 @@ class ChildWatch:
     """Waits for input and for the end of a child at the same time. One for each process that has children to watch."""
 
     def __init__(self) -> None:
-        self._wake, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake, write = os.pipe()
+        for each in (self._wake, write):
+            os.set_blocking(each, False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # any handler: the wake-up byte is what counts
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 

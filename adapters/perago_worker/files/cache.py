@@ -33,7 +33,7 @@ def content_key(repository: str, ref: CommitRef, stored: Stored) -> str:
     The repository is part of the name: checksums may be weak, and one team's collision is not another team's data.
     """
     what = f"{stored.checksum}\0{stored.size}" if stored.checksum else f"{ref}\0{stored.path}"
-    return hashlib.sha256(f"{repository}\0{what}".encode()).hexdigest()
+    return hashlib.sha256(f"{repository}\0{what}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Cache:
@@ -42,6 +42,7 @@ class Cache:
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder = folder
         self._limit = limit
+        self._kept_since = limit
         folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, key: str, size: int, pin: Path) -> bool:
@@ -65,6 +66,13 @@ class Cache:
         entry.parent.mkdir(exist_ok=True)
         with suppress(OSError):
             _link(pin, entry)
+            self._kept_since += _bytes(pin.stat())
+
+    def trim_if_due(self) -> None:
+        """Trim now and then. Looking through the cache takes long where it is large; a little too much is no harm."""
+        if self._kept_since >= self._limit * (1 - _LOW_WATER) / 2:
+            self._kept_since = 0
+            self.trim()
 
     def trim(self) -> int:
         """Bring the cache below its limit, least recently used first; give the bytes freed. One process at a time."""

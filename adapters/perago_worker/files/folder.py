@@ -11,7 +11,7 @@ from perago_core.answers import Done, Unknown
 from perago_core.ports import Sink, Source, Stored
 from perago_core.values import CommitRef
 from perago_worker.files.cache import Cache, content_key
-from perago_worker.files.errors import TransferUnknownError, WorkspaceError
+from perago_worker.files.errors import TransferUnknownError, WorkspaceError, shown
 from perago_worker.files.keys import Layout, layout_of
 from perago_worker.files.rooms import Room
 from perago_worker.files.transfer import fetch, place, send, side_by_side
@@ -51,14 +51,15 @@ class Folder:
             for name, stored in layout.files.items()
         }
         contents = {pins[name]: stored for name, stored in layout.files.items()}
-        fetched = sum(side_by_side(lambda each: _provide(origin.source, each, cache), contents.items(), width))
+        missing = [(pin, stored) for pin, stored in contents.items() if not cache.take(pin.name, stored.size, pin)]
+        side_by_side(lambda each: _fetch(origin.source, each, cache), missing, width)
         _build(room.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
         before = scan(room.work)
         _refuse_collisions(layout, set(before.files))
-        if fetched:
-            cache.trim()
+        if missing:
+            cache.trim_if_due()
         settled = clock_of(room.scratch) if trusts_times else 0
-        return cls(room, origin, layout, Difference(before.files, pins, settled), fetched)
+        return cls(room, origin, layout, Difference(before.files, pins, settled), len(missing))
 
     def changes(self) -> Changes:
         """Say what the body has changed. A folder that is gone takes its marker with it."""
@@ -79,28 +80,27 @@ class Folder:
         raise WorkspaceError(f"the changes were not staged: {answer.reason}")
 
 
-def _provide(source: Source, content: tuple[Path, Stored], cache: Cache) -> bool:
-    """Put a content into the room; say whether it had to be fetched."""
+def _fetch(source: Source, content: tuple[Path, Stored], cache: Cache) -> None:
     pin, stored = content
-    if cache.take(pin.name, stored.size, pin):
-        return False
     fetch(source, stored, pin)
     cache.keep(pin.name, pin)
-    return True
 
 
 def _build(work: Path, layout: Layout, pins: dict[str, Path], mode: int) -> None:
+    made = {work}
     for name in (*layout.folders, *layout.files):
+        to = work / name
+        folder = to.parent if name in layout.files else to
         try:
+            if folder not in made:
+                folder.mkdir(parents=True, exist_ok=True)
+                made.add(folder)
             if name in layout.files:
-                (work / name).parent.mkdir(parents=True, exist_ok=True)
-                place(pins[name], work / name, mode)
-            else:
-                (work / name).mkdir(parents=True, exist_ok=True)
+                place(pins[name], layout.files[name].size, to, mode)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise WorkspaceError(_collision(name)) from None
         except (OSError, ValueError) as error:
-            raise WorkspaceError(f"{name!r} cannot be a file here: {error}. Rename it on the branch") from None
+            raise WorkspaceError(f"{shown(name)} cannot be a file here: {error}. Rename it on the branch") from None
 
 
 def _refuse_collisions(layout: Layout, found: set[str]) -> None:
@@ -112,6 +112,6 @@ def _refuse_collisions(layout: Layout, found: set[str]) -> None:
 
 def _collision(name: str) -> str:
     return (
-        f"expected a place of its own for each key; found that {name!r} and another key are one on this file system "
-        "(or one is the folder of the other). Rename one of them on the branch"
+        f"expected a place of its own for each key; found that {shown(name)} and another key are one on this file "
+        "system, or one is the folder of the other. Rename one of them on the branch"
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from perago_core.ports import Stored
-from perago_worker.files.errors import WorkspaceError
+from perago_worker.files.errors import WorkspaceError, shown
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -52,5 +52,5 @@ def layout_of(listing: Iterable[Stored], prefix: str) -> Layout:
 def _refuse_escape(key: str, relative: str) -> None:
     if relative.startswith("/") or _DRIVE.match(relative) or "\0" in relative or ".." in relative.split("/"):
         raise WorkspaceError(
-            f"expected keys that stay inside the workspace; found {key!r}. Rename or delete that object on the branch"
+            f"expected keys that stay inside the workspace; found {shown(key)}. Rename or delete it on the branch"
         )

@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from perago_core.answers import Done, Unknown
 from perago_core.ports import Sink, Source, Stored
-from perago_worker.files.errors import TransferUnknownError, WorkspaceError
+from perago_worker.files.errors import TransferUnknownError, WorkspaceError, shown
 from perago_worker.files.tree import open_plain
 
 T = TypeVar("T")
@@ -30,30 +30,35 @@ def fetch(source: Source, stored: Stored, pin: Path) -> None:
     """Read one object into a file that nobody writes to again."""
     answer = source.get(stored.path)
     if not isinstance(answer, Done):
-        raise WorkspaceError(f"{stored.path!r} could not be read: {answer.reason}")
+        raise WorkspaceError(f"{shown(stored.path)} could not be read: {answer.reason}")
     half = pin.with_suffix(".half")
     with answer.value as data, half.open("xb") as file:
         shutil.copyfileobj(data, file, _CHUNK)
         size = file.tell()
     if size != stored.size:
-        raise WorkspaceError(f"expected {stored.size} bytes of {stored.path!r}; found {size}. Try again")
+        raise WorkspaceError(f"expected {stored.size} bytes of {shown(stored.path)}; found {size}. Try again")
     half.chmod(0o444)
     half.replace(pin)
 
 
-def place(pin: Path, to: Path, mode: int) -> None:
+def place(pin: Path, size: int, to: Path, mode: int) -> None:
     """Put a copy where the body can do with it what it likes: never a link, or an edit in place would reach the cache.
 
     The kernel copies, and shares the blocks until they are written to where the file system can.
     """
-    descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "wb") as file, pin.open("rb") as original:
+    copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(copy, "wb", buffering=0) as file, pin.open("rb", buffering=0) as original:
         try:
-            while os.copy_file_range(original.fileno(), file.fileno(), 1 << 30):
-                pass
+            left = size
+            while left:
+                left -= os.copy_file_range(original.fileno(), copy, left) or _cut_short(to)
         except (OSError, AttributeError):  # another file system, or a system without that call
             original.seek(file.seek(0))
             shutil.copyfileobj(original, file, _CHUNK)
+
+
+def _cut_short(to: Path) -> NoReturn:
+    raise OSError(f"no bytes came while copying to {to.name}")
 
 
 def send(sink: Sink, path: str, file: Path) -> Stored:
@@ -63,5 +68,5 @@ def send(sink: Sink, path: str, file: Path) -> Stored:
     if isinstance(answer, Done):
         return answer.value
     if isinstance(answer, Unknown):
-        raise TransferUnknownError(f"{path!r} may or may not be stored: {answer.reason}")
-    raise WorkspaceError(f"{path!r} was not stored: {answer.reason}")
+        raise TransferUnknownError(f"{shown(path)} may or may not be stored: {answer.reason}")
+    raise WorkspaceError(f"{shown(path)} was not stored: {answer.reason}")

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from attrs import frozen
 
-from perago_worker.files.errors import WorkspaceError
+from perago_worker.files.errors import WorkspaceError, shown
 
 _CHUNK = 1 << 20
 #: How many offending names a message has.
@@ -57,15 +57,15 @@ def scan(root: Path) -> Tree:
     files: dict[str, Seen] = {}
     folders: set[str] = set()
     odd: list[str] = []
-    for name, entry in _walk(root, ""):
+    for name, entry in _walk(root):
         if entry.is_symlink():
-            odd.append(f"{name!r} (a symbolic link)")
+            odd.append(f"{shown(name)} (a symbolic link)")
         elif entry.is_dir(follow_symlinks=False):
             folders.add(name)
         elif entry.is_file(follow_symlinks=False):
             files[name] = _seen(entry.stat(follow_symlinks=False))
         else:
-            odd.append(f"{name!r} (neither file nor folder)")
+            odd.append(f"{shown(name)} (neither file nor folder)")
     if odd:
         more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
         raise WorkspaceError(
@@ -75,21 +75,25 @@ def scan(root: Path) -> Tree:
     return Tree(files, frozenset(folders))
 
 
-def _walk(folder: Path, above: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    try:
-        with os.scandir(folder) as entries:
-            listed = list(entries)
-    except PermissionError:
-        raise WorkspaceError(
-            f"expected a folder we can read; found {above!r} closed. Do not take away permissions"
-        ) from None
-    for entry in listed:
-        name = f"{above}{entry.name}"
-        if not _is_text(entry.name):
-            raise WorkspaceError(f"expected names in UTF-8; found {name!r}. Rename the file")
-        yield name, entry
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(folder / entry.name, f"{name}/")
+def _walk(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Go through everything, without recursion: a body may nest folders deeper than Python may call."""
+    waiting = [""]
+    while waiting:
+        above = waiting.pop()
+        try:
+            with os.scandir(root / above) as entries:
+                listed = list(entries)
+        except PermissionError:
+            raise WorkspaceError(
+                f"expected a folder we can read; found {shown(above)} closed. Do not take away permissions"
+            ) from None
+        for entry in listed:
+            name = f"{above}{entry.name}"
+            if not _is_text(entry.name):
+                raise WorkspaceError(f"expected names in UTF-8; found {shown(name)}. Rename the file")
+            yield name, entry
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(f"{name}/")
 
 
 def _is_text(name: str) -> bool:
@@ -147,7 +151,7 @@ class Difference:
             return not _same_bytes(root / name, self.originals[name])
         except PermissionError:
             raise WorkspaceError(
-                f"expected files we can read; found {name!r} closed. Do not take away permissions"
+                f"expected files we can read; found {shown(name)} closed. Do not take away permissions"
             ) from None
 
 
@@ -166,6 +170,13 @@ def open_plain(path: Path) -> BinaryIO:
 
 def keeps_change_times(folder: Path) -> bool:
     """Find out whether this file system notices every write. Some in memory miss those through a mapping."""
+    try:
+        return _notices_a_mapped_write(folder)
+    except OSError:
+        return False  # no mappings at all, or a network in between
+
+
+def _notices_a_mapped_write(folder: Path) -> bool:
     with tempfile.NamedTemporaryFile(dir=folder) as probe:
         probe.write(b"before")
         probe.flush()

@@ -1,0 +1,102 @@
+"""Commands that mend: recover what nobody finished, remove what nobody needs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from perago_core.answers import Done
+from perago_core.driver import run
+from perago_core.recovery import Mode, sweep
+from perago_worker.cli.console import AsJson, CommandError, out, print_json, project_of, teaching
+from perago_worker.cli.look import target_of
+from perago_worker.collecting import CollectError, collect
+from perago_worker.pipelines import pipelines_of
+from perago_worker.starting import ports, worker_id
+
+_DAY = 24 * 3600.0
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    for name, command in (("recover", recover), ("gc", gc)):
+        app.command(name)(teaching(command))
+
+
+def recover(
+    context: typer.Context,
+    branch: Annotated[str, typer.Argument(help="REPOSITORY/BRANCH; that of the only pipeline if not given.")] = "",
+    *,
+    settle: Annotated[bool, typer.Option("--settle", help="Settle what is over; moves no branch.")] = False,
+    exclusive: Annotated[
+        bool,
+        typer.Option("--exclusive", help="Also take back abandoned publications. Nobody else may be writing."),
+    ] = False,
+    grounds: Annotated[str, typer.Option(help="Why; goes into the record. Needed with --exclusive.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say what became of intents nobody finished; with --settle or --exclusive also do something about it."""
+    project = project_of(context)
+    if project.stack.coordination is None:
+        raise CommandError("there is no ledger without a coordination store; set coordination.kind")
+    if exclusive and not grounds:
+        raise CommandError("--exclusive moves branches: say why with --grounds 'workflow 12 was given up'")
+    mode = Mode.EXCLUSIVE if exclusive else Mode.SETTLE_ONLY if settle else Mode.PROBE
+    target = target_of(project, branch)
+    swept = run(sweep(target, mode, worker_id(), grounds), ports(project.stack))
+    if not isinstance(swept, Done):
+        raise CommandError(f"the open intents of {target} cannot be listed: {swept.reason}")
+    outcomes = swept.value.outcomes
+    if as_json:
+        print_json(
+            [
+                {
+                    "operation": each.operation_id,
+                    "ending": each.ending.value,
+                    "kind": None if each.audit is None else each.audit.value,
+                    "reason": each.reason,
+                    "next": each.next_action,
+                }
+                for each in outcomes
+            ]
+        )
+    elif not outcomes:
+        out.print(f"{target}: no open intent; nothing to recover")
+    else:
+        table = Table("operation", "ending", "why", "next", box=None)
+        for each in outcomes:
+            table.add_row(each.operation_id, each.ending.value, each.reason, each.next_action)
+        out.print(table)
+    raise typer.Exit(1 if swept.value.unresolved and mode is not Mode.PROBE else 0)
+
+
+def gc(
+    context: typer.Context,
+    branch: Annotated[str, typer.Argument(help="REPOSITORY/BRANCH; that of the only pipeline if not given.")] = "",
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    older_than: Annotated[float, typer.Option(help="Seconds a workflow must be over before its claims go.")] = _DAY,
+    as_json: AsJson = False,
+) -> None:
+    """Remove the staging names of attempts that ended and the claims of workflows that are long over."""
+    project = project_of(context)
+    target = target_of(project, branch)
+    words = pipelines_of(project.stack)
+    try:
+        collected = collect(project.stack, words, target, older_than=older_than, dry_run=dry_run)
+    except CollectError as error:
+        raise CommandError(str(error)) from None
+    if as_json:
+        names = {"names": list(collected.names), "claims": list(collected.claims), "kept": list(collected.kept)}
+        print_json({"dry_run": dry_run, **names})
+        return
+    verb = "would remove" if dry_run else "removed"
+    out.print(
+        f"{target}: {verb} {len(collected.names)} staging name(s) and the claims of {len(collected.claims)} task(s)"
+    )
+    for name in collected.names:
+        out.print(f"  {name}", markup=False)
+    if collected.kept:
+        out.print(f"kept {len(collected.kept)} name(s) of attempts that may still act")

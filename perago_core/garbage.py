@@ -1,0 +1,57 @@
+"""What a collector may remove: names nobody may act by any more, claims nobody may need any more.
+
+A name may go as soon as its attempt has ended; at worst a worker that does not know yet finds it gone. A claim is
+needed longer. Counterexample: a task is completed by a no-op, its claim is removed, and a paused duplicate that has
+passed its last fence makes a fresh claim, finds the head where it expects it, and publishes. So claims go only once
+their task is settled and none of its names is left, and after that a barrier has to answer.
+
+Names and claims must be listed *before* the attempts that live: what was made after the listing is not judged,
+and an attempt that had a name then and is not open now has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from attrs import field, frozen
+
+from perago_core.checks import count, text
+from perago_core.names import attempt_number, is_staging_name, task_prefix
+from perago_core.value import Value
+from perago_core.values import Claim
+
+
+@frozen(cache_hash=True, repr=False)
+class Living(Value):
+    """An attempt that may still act: its task is open, or an open intent speaks of it."""
+
+    logical_task: str = field(validator=text)
+    number: int = field(validator=count)
+
+
+def abandoned_names(names: Iterable[str], living: Collection[Living]) -> tuple[str, ...]:
+    """Give the staging names whose attempt lives no more. Names that are not ours are nobody's business here."""
+    return tuple(
+        name
+        for name in names
+        if is_staging_name(name)
+        and not any(attempt_number(name, attempt.logical_task) == attempt.number for attempt in living)
+    )
+
+
+def settled_claims(
+    claims: Iterable[Claim],
+    settled: Collection[str],
+    names: Iterable[str],
+    living: Collection[Living],
+) -> tuple[Claim, ...]:
+    """Give the claims that may go after a barrier: of settled tasks without names and without living attempts."""
+    left = tuple(names)
+    busy = {attempt.logical_task for attempt in living}
+    return tuple(
+        claim
+        for claim in claims
+        if claim.logical_task in settled
+        and claim.logical_task not in busy
+        and not any(name.startswith(task_prefix(claim.logical_task)) for name in left)
+    )

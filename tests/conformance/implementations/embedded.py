@@ -1,0 +1,37 @@
+"""The embedded stack: git, SQLite and local folders together, as a user gets them without installing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from perago_local.coordination import SqliteCoordination
+from perago_local.orchestrator import SqliteOrchestrator
+from tests.conformance.harness import Opener, Stack
+from tests.conformance.hurried import HurriedClock
+from tests.conformance.implementations.files import workspace as open_workspace
+from tests.conformance.implementations.sqlite import SqliteCoordinationHarness, SqliteOrchestratorHarness
+
+#: Seconds that no machine is too busy for; waiting them out costs nothing on this clock.
+LONG = 300.0
+
+
+@contextmanager
+def stack(folder: Path) -> Generator[Stack, None, None]:
+    clock, tasks, keys = HurriedClock(), folder / "orchestrator.db", folder / "coordination.db"
+    with (
+        open_workspace(folder) as workspace,
+        closing(SqliteOrchestrator(tasks, clock=clock)) as orchestrator,
+        closing(SqliteCoordination(keys, clock=clock)) as coordination,
+    ):
+        yield Stack(
+            SqliteOrchestratorHarness(tasks, orchestrator, clock, LONG),
+            workspace.store,
+            workspace,
+            SqliteCoordinationHarness(keys, coordination, clock, LONG),
+            clock,
+        )
+
+
+STACKS: Mapping[str, Opener[Stack]] = {"embedded": stack}

@@ -1,0 +1,57 @@
+"""What a collector may remove (S-33, S-34, RT-10; architecture 5, life of a claim)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perago_core.garbage import Living, abandoned_names, settled_claims
+from perago_core.names import staging_name
+from perago_core.values import Claim, CommitRef, Target
+
+TARGET = Target("lake", "main")
+tasks = st.sampled_from(["wf/clean", "wf/clean-1", "wf-clean", "other"])
+numbers = st.integers(0, 12)
+living_attempts = st.builds(Living, tasks, numbers)
+
+
+def name(task: str, number: int) -> str:
+    return staging_name(task, number, 0, f"t{number}", "e1")
+
+
+def claim(task: str, number: int) -> Claim:
+    return Claim(TARGET, task, "wf", f"t{number}", number, f"e{number}", CommitRef("A"))
+
+
+@given(st.lists(st.tuples(tasks, numbers), unique=True), st.frozensets(living_attempts))
+def test_a_name_goes_exactly_if_its_own_attempt_lives_no_more(
+    made: list[tuple[str, int]],
+    living: frozenset[Living],
+) -> None:
+    """S-22, S-33: never a living attempt's name, always a dead one's."""
+    gone = abandoned_names([name(*each) for each in made], living)
+    assert set(gone) == {name(*each) for each in made if Living(*each) not in living}
+
+
+def test_names_that_are_not_ours_are_left_alone() -> None:
+    """P-23: a user's branch is a user's branch, however it is called."""
+    users = ["main", "feature/perago-1", "perago-notes", "perago-123456789abc", "perago-12345678901-x"]
+    assert abandoned_names(users, []) == ()
+
+
+@given(
+    st.lists(st.tuples(tasks, numbers), unique=True),
+    st.frozensets(tasks),
+    st.lists(st.tuples(tasks, numbers), max_size=3),
+    st.frozensets(living_attempts, max_size=3),
+)
+def test_claims_go_only_when_their_task_is_settled_quiet_and_without_names(
+    made: list[tuple[str, int]],
+    settled: frozenset[str],
+    names: list[tuple[str, int]],
+    living: frozenset[Living],
+) -> None:
+    """RT-10: a claim removed too early lets a paused duplicate win a fresh one."""
+    going = settled_claims([claim(*each) for each in made], settled, [name(*each) for each in names], living)
+    busy = {task for task, _ in names} | {attempt.logical_task for attempt in living}
+    assert {each.logical_task for each in going} == {task for task, _ in made if task in settled - busy}

@@ -1,0 +1,87 @@
+"""A writer killed or stopped at any step of any call blocks nobody and spoils nothing (P-15, P-16, R-30)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perago_core.answers import Done, NotDone
+from perago_core.values import claim_of
+from tests.conformance.support import done
+from tests.local.git_victims import Victim, victim
+from tests.local.git_world import ACTIONS, Case, GitWorld
+
+#: Fewer than this, and the hook does not see what it should.
+FEWEST = {"open": 12, "link": 12, "commit": 10, "claim": 12, "publish": 10, "drop": 14}
+
+
+def each_step(world: GitWorld, action: str, by: signal.Signals) -> Iterator[tuple[Case, Victim]]:
+    """Begin the action anew for each of its steps, until one survives because it has no such step."""
+    step = 0
+    while True:
+        step += 1
+        case = world.case()
+        child = victim(ACTIONS[action](case), step, by)
+        if child.wait() == "survived":
+            assert isinstance(child.answer(), Done)
+            break
+        yield case, child
+    print(f"{action}: {step - 1} steps, {by.name} before each, all survived by the next writer")  # noqa: T201  the figure
+    assert step > FEWEST[action], f"only {step} steps seen: is the audit hook blind?"
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_whoever_comes_after_a_killed_writer_publishes(tmp_path: Path, action: str) -> None:
+    """SIGKILL before each step: the branch is readable, and the next attempt replaces whatever was published."""
+    world = GitWorld(tmp_path)
+    for case, _dead in each_step(world, action, signal.SIGKILL):
+        assert len(case.history()) <= 2
+        second = case.publish(2)
+        assert case.history() == [second, case.first]
+        done(world.store.drop(case.target, case.attempt(1).staging_name))
+        assert done(world.store.staging_names("lake", case.attempt(1).logical_task)) == ()
+        world.check_locks()
+    world.check_rest()
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_whoever_comes_after_a_stopped_writer_publishes_and_the_stopped_one_does_no_harm(
+    tmp_path: Path, action: str
+) -> None:
+    """SIGSTOP before each step, a successor, SIGCONT: a publication of the first never lands on the successor's."""
+    world = GitWorld(tmp_path)
+    for case, stopped in each_step(world, action, signal.SIGSTOP):
+        before = case.history()
+        second = case.publish(2)
+        answer = stopped.resume()
+        assert isinstance(answer, Done | NotDone), answer
+        assert case.history() == [second, case.first]
+        if action == "publish":
+            # It says what it did, however long ago that was.
+            assert isinstance(answer, Done) == (len(before) == 2)
+        if action == "claim":
+            claims = done(world.store.claims(case.target, case.attempt(1).logical_task))
+            assert answer in (Done(claims[0]), Done(claims[-1]))
+            assert world.store.claim(claim_of(case.attempt(1), None)) != Done(claim_of(case.attempt(1), None))
+        done(world.store.drop(case.target, case.attempt(1).staging_name))
+        world.check_locks()
+    world.check_rest()
+
+
+def test_a_writer_stopped_for_good_costs_the_others_their_patience_once(tmp_path: Path) -> None:
+    """Whoever loses patience takes the queue away; those who come later do not wait for the stopped one again."""
+    world = GitWorld(tmp_path)
+    case, other = world.case(), world.case()
+    turn = world.folder / "perago" / "turn"
+    child = victim(ACTIONS["publish"](case), 9, signal.SIGSTOP)
+    assert child.wait() == "stopped"
+    waited_for = turn.stat().st_ino
+    other.publish(1)
+    taken = turn.stat().st_ino
+    other.publish(2)
+    assert waited_for != taken == turn.stat().st_ino
+    assert isinstance(child.resume(), Done)
+    world.check_rest()

@@ -20,7 +20,10 @@ from perago_core.value import Value
 
 @frozen(cache_hash=True, repr=False)
 class TraceRecord(Value):
-    """One step: where it began, what happened, which row fired, where it led and what was asked for."""
+    """One step: where it began, what happened, which row fired, where it led and what was asked for.
+
+    ``at`` is when the runtime wrote it down, in milliseconds since the epoch, for people; 0 where nobody looked.
+    """
 
     machine: str = field(validator=text)
     sequence: int = field(validator=count)
@@ -29,14 +32,16 @@ class TraceRecord(Value):
     row: str = field(validator=text)
     next: str = field(validator=text)
     commands: tuple[Command, ...] = field(default=(), validator=many(a(Command)))
+    at: int = field(default=0, validator=count)
 
 
 class Tracer:
     """An observer that writes one line per step to ``write``. Make one per execution."""
 
-    def __init__(self, machine: str, write: Callable[[str], object]) -> None:
+    def __init__(self, machine: str, write: Callable[[str], object], wall: Callable[[], int] = int) -> None:
         self._machine = machine
         self._write = write
+        self._wall = wall
         self._sequence = 0
 
     def __call__(self, before: State[Any, Any], event: Event, fired: Fired[Any, Any]) -> None:
@@ -51,6 +56,7 @@ class Tracer:
             row=fired.row.id,
             next=_name(fired.state.phase),
             commands=fired.commands,
+            at=self._wall(),
         )
         self._sequence += 1
         self._write(codec.dumps(record))

@@ -71,6 +71,7 @@ PART = Part(
         ) WITHOUT ROWID;
         CREATE INDEX task_available ON task (available_from) WHERE available_from IS NOT NULL;
         CREATE INDEX task_respond ON task (respond_by) WHERE respond_by IS NOT NULL;
+        CREATE INDEX step_end ON step (end_by) WHERE end_by IS NOT NULL;
         CREATE INDEX workflow_status ON workflow (status);
         CREATE TABLE log (sequence INTEGER PRIMARY KEY, task TEXT NOT NULL, at INTEGER NOT NULL, line TEXT NOT NULL);
         CREATE INDEX log_task ON log (task)

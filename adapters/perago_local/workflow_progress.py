@@ -123,6 +123,7 @@ def end_workflow(
             TaskStatus.IN_PROGRESS.value,
         ),
     )
+    connection.execute("UPDATE step SET end_by = NULL WHERE workflow = ?", (workflow_id,))
     connection.execute(
         "UPDATE workflow SET status = ?, reason = ?, ended_at = ? WHERE id = ?",
         (status.value, reason, moment.wall, workflow_id),
@@ -175,6 +176,7 @@ def workflow_definition(connection: sqlite3.Connection, workflow_id: str) -> Wor
 
 
 def _go_on(connection: sqlite3.Connection, moment: Moment, place: Place) -> None:
+    connection.execute("UPDATE step SET end_by = NULL WHERE workflow = ?", (place.workflow_id,))
     following = place.position + 1
     query = "SELECT count(*) FROM step WHERE workflow = ?"
     (steps,) = connection.execute(query, (place.workflow_id,)).fetchone()

@@ -8,6 +8,7 @@ from perago_core.answers import Answer, Done
 from perago_core.ledger.codec import Unreadable, decode
 from perago_core.ledger.records import Audit
 from perago_core.values import Claim, Head, Target, TaskSnapshot, TaskStatus
+from perago_worker.pipelines import TaskPlace
 from perago_worker.stack import Stack
 
 AUDITS = "audit/"
@@ -32,10 +33,11 @@ def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:
     return Done(tuple(decode(Audit, entry) for entry in found.value))
 
 
-def explain(stack: Stack, task: TaskSnapshot, logical_task: str, target: Target) -> tuple[Finding, ...]:
+def explain(stack: Stack, task: TaskSnapshot, place: TaskPlace) -> tuple[Finding, ...]:
     """Say everything that is known about one attempt, and at the end what follows from it."""
+    target = place.target
     findings = [Finding("orchestrator", _status(task))]
-    claims = stack.store.claims(target, logical_task)
+    claims = stack.store.claims(target, place.logical_task)
     findings += (
         [Finding("store", _claim(each)) for each in claims.value]
         if isinstance(claims, Done)
@@ -55,7 +57,7 @@ def explain(stack: Stack, task: TaskSnapshot, logical_task: str, target: Target)
         ]
     else:
         findings.append(_trouble("ledger", records))
-    return (*findings, Finding("so", _conclusion(task)))
+    return (*findings, Finding("so", _conclusion(task, place.accepted)))
 
 
 def _trouble(source: str, answer: Answer[object]) -> Finding:
@@ -81,9 +83,11 @@ def _head(target: Target, head: Head | None, task: TaskSnapshot) -> str:
     return f"{target} is at {head.commit.ref[:12]}: {head.commit.message.partition(NEWLINE)[0] or 'no message'}"
 
 
-def _conclusion(task: TaskSnapshot) -> str:
+def _conclusion(task: TaskSnapshot, accepted: int | None) -> str:
     if task.status is TaskStatus.COMPLETED:
         return "it is done: its result was accepted and stays"
+    if accepted is not None:
+        return f"it is over: attempt {accepted} was accepted, and replaced whatever this one may have published"
     if task.status.is_open:
         return "it is under way: wait for it, or for the orchestrator to give it up"
     if task.workflow_running:

@@ -62,11 +62,12 @@ class PipelineView:
 
 @frozen
 class TaskPlace:
-    """Where an attempt belongs."""
+    """Where an attempt belongs. ``accepted`` is the number of the attempt of its task whose result was taken."""
 
     workflow_id: str
     logical_task: str
     target: Target
+    accepted: int | None = None
 
 
 class Pipelines(Protocol):
@@ -74,6 +75,10 @@ class Pipelines(Protocol):
 
     def register(self, tasks: Iterable[TaskDefinition]) -> None:
         """Make the tasks known."""
+        ...
+
+    def registered(self) -> Mapping[str, Mapping[str, Any]]:
+        """Give what is registered, by name, in the fields the orchestrator keeps (see ``taskdefs``)."""
         ...
 
     def start(self, name: str, pipeline: PipelineSettings, ref: CommitRef) -> str:
@@ -147,6 +152,17 @@ class EmbeddedPipelines:
                 ),
             )
 
+    def registered(self) -> Mapping[str, Mapping[str, Any]]:
+        """Give what is registered, by name, in the fields this orchestrator keeps."""
+        return {
+            each.name: {
+                "retryCount": each.retry_count,
+                "retryDelaySeconds": each.retry_delay,
+                "responseTimeoutSeconds": each.response_timeout,
+            }
+            for each in self._orchestrator.definitions()
+        }
+
     def start(self, name: str, pipeline: PipelineSettings, ref: CommitRef) -> str:
         """Start a pipeline at a commit."""
         from perago_local.workflow import Step  # noqa: PLC0415  as above
@@ -195,7 +211,12 @@ class EmbeddedPipelines:
             return None
         given = json.loads(found.input).get("workspace", {})
         target = Target(given.get("repository", "-"), given.get("branch", "-"))
-        return TaskPlace(found.workflow_id, found.logical_task, target)
+        done = [
+            each.number
+            for each in self._orchestrator.tasks(found.workflow_id)
+            if each.logical_task == found.logical_task and each.status is TaskStatus.COMPLETED
+        ]
+        return TaskPlace(found.workflow_id, found.logical_task, target, done[0] if done else None)
 
     def living(self) -> tuple[Living, ...]:
         """Give every attempt that is open."""

@@ -118,7 +118,7 @@ class Runtime:
         )
 
     def _observer(self, attempt: Attempt, names: dict[str, str]) -> Observer:
-        trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)))
+        trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)), self.clock.wall)
 
         def observe(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
             trace(before, event, fired)

@@ -134,14 +134,14 @@ class LocalWorkspace:
         job = self._jobs.get(attempt.execution)
         if job is None or job.room is None:
             return Unknown(f"execution {attempt.execution} was never prepared here")
+        if job.cancelled is not None:
+            return Done(BodyFailed(attempt.execution, f"the body was not started: {job.cancelled}"))
         try:
-            with job.lock:
-                if job.cancelled is not None:
-                    return Done(BodyFailed(attempt.execution, f"the body was not started: {job.cancelled}"))
-                job.running = self._bodies.start(self._spec(job, job.room))
+            running = self._bodies.start(self._spec(job, job.room))
         except TemplateError as error:
             return Done(BodyFailed(attempt.execution, one_line(str(error))))
-        end = job.running.wait(lambda note: self._listener(attempt, note))
+        _follow(job, running)
+        end = running.wait(lambda note: self._listener(attempt, note))
         match end:
             case Succeeded(output):
                 return Done(_compare(attempt, job, output))
@@ -213,6 +213,14 @@ class LocalWorkspace:
             output_limit=self._limits.output,
             has_post=definition.workspace is not None and bool(definition.workspace.post),
         )
+
+
+def _follow(job: _Job, running: Running) -> None:
+    """Let a cancellation reach the body: one that comes from now on, and one that came while it was started."""
+    with job.lock:
+        job.running = running
+        if job.cancelled is not None:
+            running.stop(job.cancelled)
 
 
 def _stop(job: _Job, reason: str) -> None:

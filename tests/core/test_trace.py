@@ -51,3 +51,16 @@ def test_tracer_may_begin_in_the_middle() -> None:
     first, record, *_ = traced(half)
     assert codec.load_state(first, ATTEMPT) == path.moves[5].before
     assert codec.loads(record, TraceRecord).sequence == 0
+
+
+def test_a_trace_says_when_if_the_runtime_looks_at_a_clock() -> None:
+    """The core has no clock; what the runtime's one says is for people, and changes no step."""
+    path = play(make_attempt())
+    times = iter(range(1000, 2000))
+    lines: list[str] = []
+    tracer = Tracer("attempt", lines.append, lambda: next(times))
+    for move in path.moves:
+        tracer(move.before, move.event, ATTEMPT.fire(move.before, move.event))
+    records = [codec.loads(line, TraceRecord) for line in lines[1:]]
+    assert [record.at for record in records] == list(range(1000, 1000 + len(records)))
+    assert [codec.loads(line, TraceRecord).at for line in traced(path)[1:]] == [0] * len(records)

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import time
+import traceback
 from contextlib import suppress
 from typing import NoReturn
 
@@ -86,6 +87,9 @@ class Guard:
         try:
             self._line.close()
             code = child.run(stage, self._spec, self._notes, self._output, os.getppid())
+        except BaseException:  # noqa: BLE001  our own trouble, a full disk for instance; the body's own has a verdict
+            with suppress(Exception):
+                traceback.print_exc()
         finally:
             # Not sys.exit: threads the body left behind would be waited for.
             os._exit(code)

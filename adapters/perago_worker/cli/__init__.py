@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perago_worker.cli import look, mend, show, work
+from perago_worker.cli import define, look, mend, show, work
 from perago_worker.cli.console import Project, complain
 from perago_worker.loading import find_project
 
@@ -64,6 +64,7 @@ def _simulator(name: str) -> Callable[[typer.Context], None]:
 
 
 work.add_to(app)
+define.add_to(app)
 look.add_to(app)
 mend.add_to(app)
 show.add_to(app)

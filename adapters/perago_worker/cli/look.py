@@ -13,8 +13,9 @@ from perago_core.ledger.records import Audit
 from perago_core.policy.events import Decision
 from perago_core.policy.records import PREFIX, latest_decision
 from perago_core.values import Commit, Target
-from perago_worker.cli.console import AsJson, CommandError, Project, out, print_json, project_of, teaching
+from perago_worker.cli.console import AsJson, CommandError, Project, messages, out, print_json, project_of, teaching
 from perago_worker.cli.work import show
+from perago_worker.doctoring import Finding, examine
 from perago_worker.explaining import audits
 from perago_worker.explaining import explain as explanation
 from perago_worker.pipelines import pipelines_of
@@ -25,7 +26,13 @@ policy_app = typer.Typer(no_args_is_help=True, help="The cluster's decision on h
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for name, command in (("status", status), ("history", history), ("explain", explain), ("audit", audit)):
+    for name, command in (
+        ("status", status),
+        ("history", history),
+        ("explain", explain),
+        ("audit", audit),
+        ("doctor", doctor),
+    ):
         app.command(name)(teaching(command))
     policy_app.command("show")(teaching(policy_show))
     app.add_typer(policy_app, name="policy")
@@ -93,7 +100,7 @@ def explain(
         raise CommandError(
             f"task {task} cannot be read: {'it is gone' if isinstance(snapshot, Done) else snapshot.reason}"
         )
-    findings = explanation(project.stack, snapshot.value, found.logical_task, found.target)
+    findings = explanation(project.stack, snapshot.value, found)
     if as_json:
         print_json([{"source": each.source, "says": each.says} for each in findings])
         return
@@ -103,6 +110,23 @@ def explain(
     out.print(table)
     for line in pipelines_of(project.stack).log(task):
         out.print(f"[dim]log[/dim] {line}", markup=True)
+
+
+def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """Look at every dependency and permission a worker needs; exit code 1 if one is missing."""
+    project = project_of(context)
+    findings: list[Finding] = []
+    table = Table(box=None, show_header=False)
+    with messages.status("looking"):
+        for each in examine(project.settings, lambda: ", ".join(project.tasks())):
+            findings.append(each)
+            mark = "[green]fine[/green]" if each.fine else "[red]trouble[/red]"
+            table.add_row(mark, each.what, each.found if each.fine else f"{each.found}. {each.fix}")
+    if as_json:
+        print_json([{"what": each.what, "fine": each.fine, "found": each.found, "fix": each.fix} for each in findings])
+    else:
+        out.print(table)
+    raise typer.Exit(0 if all(each.fine for each in findings) else 1)
 
 
 def audit(context: typer.Context, *, as_json: AsJson = False) -> None:

@@ -68,31 +68,27 @@ class Rooms:
 
     def enter(self, name: str) -> Room:
         """Take an empty room. What a dead owner left in it is thrown away."""
-        with self._guard:
-            self._acquire(name)
-            room = Room(self._root / name)
-            erase(room.folder)
-            for folder in (room.folder, room.work, room.input, room.scratch):
-                folder.mkdir(mode=0o700)
-            return room
+        self._acquire(name)
+        room = Room(self._root / name)
+        erase(room.folder)
+        for folder in (room.folder, room.work, room.input, room.scratch):
+            folder.mkdir(mode=0o700)
+        return room
 
     def leave(self, name: str) -> None:
         """Remove a room and everything in it; nothing to do if there is none. Not if somebody else is in."""
-        with self._guard:
-            if name in self._held or self._exists(name):
-                self._acquire(name)
-                self._remove(name)
+        if name in self._held or self._exists(name):
+            self._acquire(name)
+            self._remove(name)
 
     def sweep(self) -> tuple[str, ...]:
         """Remove the rooms whose owners are dead; give their names."""
         swept: list[str] = []
-        with self._guard:
-            for name in self.names():
-                if name not in self._held:
-                    with suppress(WorkspaceError, OSError):  # somebody is in, or it resists: next time
-                        self._acquire(name)
-                        self._remove(name)
-                        swept.append(name)
+        for name in self.names():
+            with suppress(WorkspaceError, OSError):  # somebody is in, or it resists: next time
+                if self._acquire(name):
+                    self._remove(name)
+                    swept.append(name)
         return tuple(swept)
 
     def names(self) -> tuple[str, ...]:
@@ -108,20 +104,23 @@ class Rooms:
             raise WorkspaceError(f"expected a name of letters, digits, '_' and '-'; found {name!r}")
         return self._root / f"{name}.lock"
 
-    def _acquire(self, name: str) -> None:
+    def _acquire(self, name: str) -> bool:
+        """Take the lock; ``False`` if this process has it already."""
         path = self._lock(name)
-        while name not in self._held:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        with self._guard:
+            while name not in self._held:
+                lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(lock)
+                    raise WorkspaceError(f"room {name} is in use by another process") from None
+                # Between opening and locking, the last owner may have removed the file. Then the lock is on nothing.
+                if _is_still(path, lock):
+                    self._held[name] = lock
+                    return True
                 os.close(lock)
-                raise WorkspaceError(f"room {name} is in use by another process") from None
-            # Between opening and locking, the last owner may have removed the file. Then the lock is on nothing.
-            if _is_still(path, lock):
-                self._held[name] = lock
-            else:
-                os.close(lock)
+            return False
 
     def _remove(self, name: str) -> None:
         """Remove a room we hold. The lock goes last, so that nobody enters a room half removed."""
@@ -129,7 +128,8 @@ class Rooms:
             erase(self._root / name)
             self._lock(name).unlink(missing_ok=True)
         finally:
-            os.close(self._held.pop(name))
+            with self._guard:
+                os.close(self._held.pop(name))
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

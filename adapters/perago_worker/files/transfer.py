@@ -47,7 +47,7 @@ def place(pin: Path, size: int, to: Path, mode: int) -> None:
     The kernel copies, and shares the blocks until they are written to where the file system can.
     """
     copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with os.fdopen(copy, "wb", buffering=0) as file, pin.open("rb", buffering=0) as original:
+    with os.fdopen(copy, "wb") as file, pin.open("rb") as original:
         try:
             left = size
             while left:

@@ -1,0 +1,130 @@
+"""``perago doctor``: every dependency and permission a worker needs, each with the fix."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from perago_core.answers import Done
+from perago_core.policy import Capability
+from perago_worker.settings import Settings
+from perago_worker.stack import Stack, StackError, open_stack
+from perago_worker.starting import targets_of
+
+_LOWEST = (3, 11)
+_ROOM = 1 << 30
+
+
+@frozen
+class Finding:
+    """One thing that was looked at. ``fix`` is what to do if it is not fine."""
+
+    what: str
+    fine: bool
+    found: str
+    fix: str = ""
+
+
+def examine(settings: Settings, tasks: Callable[[], object]) -> Iterator[Finding]:
+    """Look at everything, one after the other; what cannot be looked at is a finding too."""
+    yield _python()
+    yield _git()
+    for name, folder in (("work folder", settings.worker.root), ("cache", settings.worker.cache)):
+        yield _folder(name, folder)
+    yield _try("tasks", tasks, "correct the module, or `tasks` in perago.toml")
+    try:
+        stack = open_stack(settings)
+    except StackError as error:
+        yield Finding("systems", fine=False, found=str(error), fix="install what is missing, or change the kind")
+        return
+    except Exception as error:  # noqa: BLE001  a doctor reports whatever it finds
+        yield Finding("systems", fine=False, found=f"{type(error).__name__}: {error}", fix="correct the configuration")
+        return
+    yield from _systems(stack, settings)
+
+
+def _python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Finding("Python", sys.version_info[:2] >= _LOWEST, found, "install Python 3.11 or newer")
+
+
+def _git() -> Finding:
+    found = shutil.which("git")
+    fix = "install git: it reads large packed files of the embedded store, and lets you look at your data"
+    return Finding("git", found is not None, "on the PATH" if found else "not on the PATH", fix)
+
+
+def _folder(name: str, folder: Path) -> Finding:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".doctor-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(name, fine=False, found=str(error), fix=f"make {folder} writable, or name another in [worker]")
+    room = f"writable, {free / (1 << 30):.1f} GiB free"
+    return Finding(name, free > _ROOM, room, f"make room: bodies work in copies of their input in {folder}")
+
+
+def _try(what: str, look: Callable[[], object], fix: str) -> Finding:
+    try:
+        return Finding(what, fine=True, found=str(look()))
+    except Exception as error:  # noqa: BLE001  a doctor reports whatever it finds
+        return Finding(what, fine=False, found=str(error).partition("\n")[0], fix=fix)
+
+
+def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
+    polled = stack.orchestrator.reload("doctor", "doctor")
+    fine = isinstance(polled, Done)
+    yield Finding(
+        "orchestrator",
+        fine,
+        "answers" if isinstance(polled, Done) else polled.reason,
+        "start it, or correct its address",
+    )
+    if stack.coordination is None:
+        needed = settings.fence.policy in {"auto", "disable"}
+        yield Finding(
+            "coordination", not needed, "none", f"fence.policy {settings.fence.policy} needs one: set coordination.kind"
+        )
+    else:
+        listed = stack.coordination.list("doctor/")
+        answers = isinstance(listed, Done)
+        yield Finding(
+            "coordination",
+            answers,
+            "answers" if isinstance(listed, Done) else listed.reason,
+            "start it, or correct its address",
+        )
+    proved = stack.store.probe()
+    if isinstance(proved, Done):
+        found = f"proved {proved.value.value}: {_MEANING[proved.value]}"
+        yield Finding("store", fine=True, found=found)
+    else:
+        weaker = "a lease will guard publications" if settings.fence.policy in {"auto", "disable"} else ""
+        yield Finding("store", settings.fence.policy != "enable", f"{proved.reason}; {weaker}", "use fence.policy auto")
+    for target in targets_of(settings):
+        head = stack.store.head(target)
+        there = isinstance(head, Done) and head.value is not None
+        clean = isinstance(head, Done) and head.value is not None and not head.value.dirty
+        found = "clean" if clean else "carries uncommitted objects" if there else "missing"
+        yield Finding(
+            str(target),
+            clean,
+            found,
+            "`perago run` makes it on the embedded store" if not there else "commit or discard them",
+        )
+    for warning in settings.budget.budget().warnings(settings.budget.budget().total):
+        yield Finding("budget", fine=False, found=warning, fix="correct [budget]")
+
+
+_MEANING = {
+    Capability.ATOMIC: "head and claim move in one step",
+    Capability.CONDITIONAL: "the expected head is checked in the update",
+}

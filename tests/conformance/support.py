@@ -7,6 +7,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
 from io import BytesIO
 from typing import Any, Protocol, TypeVar
 
@@ -164,12 +165,15 @@ def contents(source: Source, prefix: str = "") -> dict[str, bytes]:
 class Barrier(Protocol):
     def wait(self, timeout: float | None = None) -> int: ...
 
+    def abort(self) -> None: ...
 
-_opened: Any = None
-_barrier: Barrier | None = None
 
-#: How long a racer waits for the others. Only reached when one of them has died.
+#: How many processes race. They are started once for all races, because starting one costs more than a race.
+PROCESSES = 4
+#: How long a racer waits for the others. Only reached when one of them has been killed.
 PATIENCE = 120.0
+
+_meeting_point: Barrier | None = None
 
 
 def race(
@@ -179,49 +183,74 @@ def race(
     *,
     rounds: int = 5,
     threads: int = 8,
-    processes: int = 3,
 ) -> Iterator[list[T]]:
     """Let several racers do the same at once, round after round; give what each round's racers got.
 
     First threads of this process on one port; then, where the system can be opened by others, processes each with a
-    port of their own. ``act`` gets the port, the round and the racer, all numbered; it must be a module's function.
+    port of their own. ``act`` gets the port, the round and the racer, all numbered; it must be picklable.
     """
     barrier: Barrier = threading.Barrier(threads)
     with ThreadPoolExecutor(threads) as pool:
         running = [pool.submit(_racer, port, barrier, act, range(rounds), racer) for racer in range(threads)]
         yield from _by_round([each.result() for each in running])
-    if recipe is None:
-        return
-    context = multiprocessing.get_context("spawn")
-    shared = context.Barrier(processes)
-    later = range(rounds, 2 * rounds)
-    with ProcessPoolExecutor(processes, context, initializer=_open, initargs=(recipe, shared)) as others:
-        running = [others.submit(_racer, None, None, act, later, racer) for racer in range(processes)]
-        yield from _by_round([each.result() for each in running])
+    if recipe is not None:
+        later = range(rounds, 2 * rounds)
+        others = _processes()
+        running = [others.submit(_racing_process, recipe, act, later, racer) for racer in range(PROCESSES)]
+        try:
+            results = [each.result() for each in running]
+        except BaseException:
+            _processes.cache_clear()  # the meeting point may be broken; whoever races next gets new processes
+            others.shutdown(wait=False, cancel_futures=True)
+            raise
+        yield from _by_round(results)
+
+
+def elsewhere(recipe: Recipe[Any] | None, act: Callable[..., T], *given: object) -> T:
+    """Do something in another process, or where the system lives in this process only, in another thread of it."""
+    if recipe is not None:
+        return _processes().submit(act, *given).result()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(act, *given).result()
 
 
 def _by_round(results: list[list[T]]) -> Iterator[list[T]]:
     return (list(each) for each in zip(*results, strict=True))
 
 
-def _open(recipe: Recipe[Any], barrier: Barrier) -> None:
-    """Begin a process of the pool; it keeps what it opened."""
-    global _opened, _barrier
-    _opened, _barrier = recipe(), barrier
+@cache
+def _processes() -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    meeting_point = context.Barrier(PROCESSES)
+    return ProcessPoolExecutor(PROCESSES, context, initializer=_begin, initargs=(meeting_point,))
 
 
-def _racer(
-    port: Any,  # noqa: ANN401  any port
-    barrier: Barrier | None,
-    act: Callable[[Any, int, int], T],
-    rounds: range,
-    racer: int,
-) -> list[T]:
-    port = _opened if port is None else port
-    barrier = _barrier if barrier is None else barrier
-    assert barrier is not None
+def _begin(meeting_point: Barrier) -> None:
+    """Begin a process of the pool: it keeps where it meets the others."""
+    global _meeting_point  # noqa: PLW0603  an initializer has no other way to leave something behind
+    _meeting_point = meeting_point
+
+
+def _racing_process(recipe: Recipe[Any], act: Callable[[Any, int, int], T], rounds: range, racer: int) -> list[T]:
+    assert _meeting_point is not None
+    port = recipe()
+    try:
+        return _racer(port, _meeting_point, act, rounds, racer)
+    finally:
+        getattr(port, "close", _nothing)()
+
+
+def _nothing() -> None:
+    """Close what needs no closing."""
+
+
+def _racer(port: P, barrier: Barrier, act: Callable[[P, int, int], T], rounds: range, racer: int) -> list[T]:
     results: list[T] = []
     for number in rounds:
         barrier.wait(PATIENCE)
-        results.append(act(port, number, racer))
+        try:
+            results.append(act(port, number, racer))
+        except BaseException:
+            barrier.abort()  # else the others would wait for us
+            raise
     return results

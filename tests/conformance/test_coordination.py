@@ -139,8 +139,8 @@ def test_a_lease_that_is_kept_alive_keeps_its_keys(coordination: CoordinationHar
     port, ttl = coordination.port, coordination.ttl
     lease = done(port.grant(ttl))
     done(port.create_if_absent("lock", "mine", lease))
-    for _ in range(4):
-        coordination.clock.sleep(ttl / 2)
+    for _ in range(5):
+        coordination.clock.sleep(ttl / 3)
         assert done(port.keep_alive(lease)) is True
     assert stands(coordination, "lock") == "mine"
 

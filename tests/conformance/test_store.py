@@ -11,17 +11,19 @@ from attrs import evolve
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.plan import PlanKind, PublishPlan
-from perago_core.ports import Sink, Source, Store
+from perago_core.ports import Sink, Source, Store, Stored
 from perago_core.values import Backing, Claim, CommitRef, Target, claim_of
 from tests.conformance.bodies import BIG
 from tests.conformance.harness import StoreHarness
 from tests.conformance.support import (
     FIRST,
     MAIN,
+    PROCESSES,
     anchor,
     attempt_at,
     contents,
     done,
+    elsewhere,
     head_of,
     parents_of,
     plan_for,
@@ -225,18 +227,25 @@ def test_a_name_that_is_gone_is_neither_linked_nor_committed(store: StoreHarness
     assert store.branches("lake") == {"main"}
 
 
-def test_a_sink_is_picklable_and_derived_anywhere(store: StoreHarness) -> None:
-    """P-25: what was put through a copy is linked by the original."""
+def put_far_away(sink: Sink, source: Source, path: str) -> Stored:
+    """Do what an executor does on another machine: read the input, write the output."""
+    return done(sink.put(path, BytesIO(contents(source)["data/a.txt"] + b" from far away")))
+
+
+def test_a_sink_and_a_source_work_in_another_process(store: StoreHarness) -> None:
+    """P-25: what was put elsewhere is linked here."""
     ref = store.create(MAIN, FIRST)
     attempt = attempt_at(ref)
     done(store.port.open_staging(MAIN, attempt.staging_name, ref))
     sink = store.port.sink(MAIN, attempt.staging_name)
-    copied: Sink = pickle.loads(pickle.dumps(sink))  # noqa: S301  our own pickle
-    stored = done(copied.put("far.txt", BytesIO(b"from far away")))
-    done(sink.link((pickle.loads(pickle.dumps(stored)),)))  # noqa: S301  our own pickle
+    source = store.port.read("lake", ref)
+    stored = [elsewhere(store.recipe, put_far_away, sink, source, f"far-{number}.txt") for number in (1, 2)]
+    done(sink.link(tuple(stored)))
     staged = done(store.port.commit(MAIN, attempt.staging_name, "far"))
     assert staged is not None
-    assert store.read_file("lake", staged.commit, "far.txt") == b"from far away"
+    assert store.read_file("lake", staged.commit, "far-2.txt") == b"alpha from far away"
+    copied: Sink = pickle.loads(pickle.dumps(sink))  # noqa: S301  our own pickle
+    assert done(copied.list("far-")) == done(sink.list("far-"))
 
 
 def test_a_seal_hides_nothing_and_adds_no_data(store: StoreHarness) -> None:
@@ -503,9 +512,6 @@ def test_uncommitted_objects_show_and_stop_a_merge_and_the_barrier(store: StoreH
         assert head_of(store) == plan.expected
 
 
-RACERS = 4
-
-
 class PublishMine:
     """A racer that publishes the plan made for it; picklable, so that processes can race too."""
 
@@ -513,7 +519,7 @@ class PublishMine:
         self.plans = plans
 
     def __call__(self, port: Store, number: int, racer: int) -> Answer[CommitRef]:
-        return port.publish(self.plans[number * RACERS + racer])
+        return port.publish(self.plans[number * PROCESSES + racer])
 
 
 def test_one_of_several_equal_merges_wins_where_the_head_is_checked(store: StoreHarness) -> None:
@@ -523,16 +529,16 @@ def test_one_of_several_equal_merges_wins_where_the_head_is_checked(store: Store
     for number in range(2 * rounds):
         target = Target("lake", f"race-{number}")
         ref = store.create(target, FIRST)
-        for racer in range(RACERS):
+        for racer in range(PROCESSES):
             task, run = f"wf-{racer}/step", f"run-{number}-{racer}"
             attempt = attempt_at(ref, task=task, execution=run, backing=backing, target=target)
             plans.append(plan_for(store, attempt, stage(store, attempt, {"data/a.txt": bytes([racer])})))
-    raced = race(store.port, store.recipe, PublishMine(plans), rounds=rounds, threads=RACERS, processes=RACERS)
+    raced = race(store.port, store.recipe, PublishMine(plans), rounds=rounds, threads=PROCESSES)
     for number, answers in enumerate(raced):
         target = Target("lake", f"race-{number}")
         won = [answer.value for answer in answers if isinstance(answer, Done)]
-        assert len(won) + sum(isinstance(answer, NotDone) for answer in answers) == RACERS
-        assert len(won) == (1 if PlanKind.MERGE in store.traits.checks_head else RACERS)
+        assert len(won) + sum(isinstance(answer, NotDone) for answer in answers) == PROCESSES
+        assert len(won) == (1 if PlanKind.MERGE in store.traits.checks_head else PROCESSES)
         assert head_of(store, target) in won
 
 

@@ -21,6 +21,7 @@ from perago_simulation.ports import (
     SimulatedStore,
     SimulatedWorkspace,
     SimulatedWorld,
+    Stranger,
     TerminalBodyError,
 )
 from perago_simulation.ports.workspace import Files
@@ -71,10 +72,10 @@ class _Store:
         return self.port.create(target, files)
 
     def stranger_commits(self, target: Target, files: Mapping[str, bytes | None]) -> CommitRef:
-        return self.port.commit_past(target, files)
+        return Stranger(self.port, target).commit(files)
 
     def stranger_leaves_uncommitted(self, target: Target) -> None:
-        self.port.write_past(target, "left behind", b"by a stranger")
+        Stranger(self.port, target).write("left behind", b"by a stranger")
 
     def branches(self, repository: str) -> frozenset[str]:
         found = self.port.repository(repository)

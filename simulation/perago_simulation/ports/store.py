@@ -1,0 +1,163 @@
+"""The simulated store: real contents, claims, staging names, and publications that take two steps.
+
+What it can do is a set of capabilities, the same the explorer knows. Everything it does not have it does as blindly as
+a store without it would.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.names import attempt_number
+from perago_core.plan import PublishPlan
+from perago_core.policy.events import Capability
+from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
+from perago_simulation.ports.lake import Lake
+from perago_simulation.ports.objects import Branch, Repository
+from perago_simulation.ports.serving import Desk, served
+from perago_simulation.ports.sinks import SimulatedSink, SimulatedSource
+
+
+class SimulatedStore(Lake):
+    """The ``Store`` port over memory."""
+
+    PORT: ClassVar[str] = "store"
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # The port: reading
+
+    @served
+    def head(self, target: Target) -> Answer[Head | None]:
+        """Read the tip of the target."""
+        found = self.branch(target)
+        if found is None:
+            return Done(None)
+        repository, branch = found
+        return Done(Head(repository.commits[branch.at], dirty=bool(branch.uncommitted)))
+
+    @served
+    def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
+        """Read one commit."""
+        found = self.repositories.get(repository)
+        return Done(None if found is None else found.commits.get(ref))
+
+    def read(self, repository: str, ref: CommitRef) -> SimulatedSource:
+        """Give the reader of a commit."""
+        return SimulatedSource(self, repository, ref)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # The port: staging
+
+    def sink(self, target: Target, name: str) -> SimulatedSink:
+        """Give the writer of a staging name."""
+        return SimulatedSink(self, target, name)
+
+    @served
+    def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
+        """Create the staging name at a commit."""
+        repository = self.repositories.get(target.repository)
+        if repository is None or at not in repository.commits:
+            return NotDone(f"there is no commit {at} in {target.repository}")
+        if name in repository.branches:
+            return NotDone(f"{name} exists already")
+        repository.branches[name] = Branch(at)
+        return Done(None)
+
+    @served
+    def commit(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit what was linked."""
+        wrong = self.no_staging(target, name)
+        if wrong is not None:
+            return NotDone(wrong)
+        repository = self.repositories[target.repository]
+        branch = repository.branches[name]
+        before, after = repository.tree(branch.at), repository.shown(name)
+        branch.uncommitted.clear()
+        if after == before:
+            return Done(None)
+        made = repository.commit((branch.at,), after, message)
+        branch.at = made.ref
+        return Done(StagedRef(target.repository, name, made.ref, made.tree))
+
+    @served
+    def drop(self, target: Target, name: str) -> Answer[None]:
+        """Delete a staging name."""
+        if Target(target.repository, name) in self.targets:
+            return NotDone(f"{name} is a branch people publish to, not a staging name")
+        repository = self.repositories.get(target.repository)
+        if repository is not None:
+            repository.branches.pop(name, None)
+        return Done(None)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # The port: claims, revocation, publication
+
+    @served
+    def claim(self, claim: Claim) -> Answer[Claim]:
+        """Create the attempt's claim if absent; where the store knows claims, only above the one that stands."""
+        if not self.able.claim:
+            return NotDone("this store cannot create a record if there is none: only `soft` runs on it")
+        record = self.record(claim)
+        if record is not None:
+            return Done(record)
+        if self.able.conditional_claim:
+            key = (claim.target, claim.logical_task)
+            standing = self.raised.get(key)
+            if standing is not None and standing.number >= claim.number:
+                return Done(standing)
+            # The claim is part of what an update is conditioned on, so raising it makes begun updates start again.
+            self.raised[key] = claim
+            self.publications.restart(claim.target)
+        self.records.append(claim)
+        return Done(claim)
+
+    @served
+    def read_claim(self, claim: Claim) -> Answer[Claim | None]:
+        """Read the claim that stands for this claim's attempt."""
+        return Done(self.record(claim))
+
+    @served
+    def claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """List the claims of one logical task."""
+        return Done(tuple(each for each in self.records if (each.target, each.logical_task) == (target, logical_task)))
+
+    @served
+    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
+        """Delete the staging names of this task's older attempts."""
+        repository = self.repositories.get(target.repository, Repository())
+        numbers = {name: attempt_number(name, logical_task) for name in repository.branches}
+        older = tuple(sorted(name for name, found in numbers.items() if found is not None and found < number))
+        for name in older:
+            del repository.branches[name]
+        return Done(older, operations=1 + len(older))
+
+    @served
+    def barrier(self, target: Target) -> Answer[None]:
+        """Let what was begun begin again, where the store has such a call; elsewhere it is an empty gesture."""
+        found = self.branch(target)
+        if found is None or found[1].uncommitted:
+            why = "is missing" if found is None else "has uncommitted objects"
+            return NotDone(f"{target} {why}: no barrier can be passed")
+        if self.able.barrier:
+            self.publications.restart(target)
+        return Done(None)
+
+    @served
+    def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
+        """Move the target as planned; a delayed request stays on its way, and its sender stops waiting."""
+        publication = self.send(plan)
+        if self.delays:
+            self.delays -= 1
+            return Unknown("no answer in time; the request is on its way")
+        answer = self.advance(publication)
+        while answer is None:
+            answer = self.advance(publication)
+        return answer
+
+    @served
+    def probe(self) -> Answer[Capability]:
+        """Try out, on a store of the same kind, what it refuses and what it does not."""
+        from perago_simulation.ports.probing import found_out  # noqa: PLC0415  the probe runs on stores like this one
+
+        return found_out(SimulatedStore(Desk(), self.able, self.judge))

@@ -39,10 +39,11 @@ class MachineClock:
 def boot() -> str:
     """Name this run of the machine; two runs have different names.
 
-    Where the kernel gives no name, the minute in which it started serves. A wall clock that is set between two openings
-    of a file then looks like another start, which ends leases early in the file and makes their holders notice.
+    Where the kernel gives no name, all runs share one, and a deadline of before a restart is then taken at its word:
+    a lease may block its key for as long as the machine ran before. To take it for ended would be worse, because
+    nothing else tells a restart from a wall clock that was set while the holder is at work.
     """
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
-        return f"minute {round((time.time() - time.monotonic()) / 60)}"
+        return "this machine"

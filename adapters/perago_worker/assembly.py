@@ -17,7 +17,7 @@ from perago_core.values import Attempt
 from perago_worker.body.bodies import Bodies
 from perago_worker.body.notes import Note
 from perago_worker.body.running import as_text
-from perago_worker.failing import fate_from
+from perago_worker.failing import fate_from, watched
 from perago_worker.files.cache import Cache
 from perago_worker.registry import Registry
 from perago_worker.runtime import Runtime, Tell
@@ -72,8 +72,10 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Iterator[Asse
     swept = workspace.sweep()
     if swept:
         log.info("removed the folders of %d dead execution(s)", len(swept))
+    fate = fate_from()
+    orchestrator = watched(stack.orchestrator, fate)
     runtime = Runtime(
-        orchestrator=stack.orchestrator,
+        orchestrator=orchestrator,
         store=stack.store,
         workspace=workspace,
         tasks=tasks,
@@ -83,10 +85,10 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Iterator[Asse
         instruments=instruments(),
         tell=tell,
         traces=own.trace,
-        fate=fate_from(),
+        fate=fate,
     )
     worker = Worker(
-        stack.orchestrator,
+        orchestrator,
         runtime.run,
         workspace.cancel_all,
         worker_id=name,

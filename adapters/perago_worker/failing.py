@@ -3,6 +3,7 @@
 For people who want to see what happens then: the demo, the kill matrix, and a team that does not take our word for it.
 ``PERAGO_FAILPOINT="kill store.publish.after"`` kills the worker right after its first publication;
 ``"stop store.head.after 2 clean"`` stops it (SIGSTOP) after the second head read of a task named ``clean``.
+``"list points.txt"`` does no harm: it writes down every point the worker passes, in the words that would arm it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,30 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
 from attrs import define, field
 
-from perago_core.failpoints import Failpoint, Reached
+from perago_core.answers import Answer
+from perago_core.failpoints import Edge, Failpoint, Reached
+from perago_core.ports import Assignment, Orchestrator
+from perago_core.results import Result
+from perago_core.values import Attempt, TaskSnapshot
 
 VARIABLE = "PERAGO_FAILPOINT"
 _ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
-_FORM = "'kill|stop PORT.METHOD.before|after [COUNT] [TASK]'"
+_FORM = "'kill|stop PORT.METHOD.before|after [COUNT] [TASK]' or 'list FILE'"
+
+
+class Watcher(Protocol):
+    """Is told of every point the attempts of a worker pass."""
+
+    def of(self, task: str) -> Reached:
+        """Give the watcher of one attempt of this task; of what belongs to no task if it is empty."""
+        ...
 
 
 @define
@@ -60,7 +76,64 @@ class Fate:
             return self.count == 0
 
 
-def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Fate | None:
+@define
+class Witness:
+    """Writes down which points are passed, and how often each task has passed each by then."""
+
+    file: Path
+    _seen: Counter[tuple[Failpoint, str]] = field(factory=Counter[tuple[Failpoint, str]], init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
+
+    def of(self, task: str) -> Reached:
+        """Give the watcher of one attempt of this task."""
+
+        def reached(point: Failpoint) -> None:
+            with self._lock, self.file.open("a", encoding="utf-8") as file:
+                self._seen[point, task] += 1
+                file.write(f"{point} {self._seen[point, task]} {task}".rstrip() + "\n")
+
+        return reached
+
+
+class WatchedOrchestrator:
+    """Gives failpoints to the two calls that no attempt's conversation makes: polls and heartbeats."""
+
+    def __init__(self, orchestrator: Orchestrator, reached: Reached) -> None:
+        self._orchestrator = orchestrator
+        self._reached = reached
+
+    def poll(self, worker_id: str, task_names: tuple[str, ...], limit: int) -> Answer[tuple[Assignment, ...]]:
+        """Take up to ``limit`` tasks."""
+        self._reached(Failpoint("orchestrator", "poll", Edge.BEFORE))
+        answer = self._orchestrator.poll(worker_id, task_names, limit)
+        self._reached(Failpoint("orchestrator", "poll", Edge.AFTER))
+        return answer
+
+    def extend(self, attempt: Attempt) -> Answer[None]:
+        """Send one heartbeat."""
+        self._reached(Failpoint("orchestrator", "extend", Edge.BEFORE))
+        answer = self._orchestrator.extend(attempt)
+        self._reached(Failpoint("orchestrator", "extend", Edge.AFTER))
+        return answer
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task; the driver watches its own reloads."""
+        return self._orchestrator.reload(workflow_id, task_id)
+
+    def report(self, attempt: Attempt, result: Result) -> Answer[None]:
+        """Send the result; only the driver does, and watches it."""
+        return self._orchestrator.report(attempt, result)
+
+
+def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Watcher | None:
     """Read what the environment asks for, if anything."""
     words = environment(VARIABLE)
-    return None if not words else Fate.parse(words)
+    if not words:
+        return None
+    verb, _space, rest = words.partition(" ")
+    return Witness(Path(rest)) if verb == "list" and rest else Fate.parse(words)
+
+
+def watched(orchestrator: Orchestrator, watcher: Watcher | None) -> Orchestrator:
+    """Give the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
+    return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher.of(""))

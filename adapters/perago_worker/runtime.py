@@ -24,7 +24,7 @@ from perago_core.rows import Event, Fired
 from perago_core.trace import Tracer
 from perago_core.values import Attempt, Backing
 from perago_worker.assignments import Place, UnreadableInput, place_of
-from perago_worker.failing import Fate
+from perago_worker.failing import Watcher
 from perago_worker.heartbeat import Heartbeat
 from perago_worker.task import TaskDefinition
 from perago_worker.telemetry import Instruments, count_outcome, count_step, line_writer, log, summary, trace_file
@@ -70,7 +70,7 @@ class Runtime:
     instruments: Instruments
     tell: Tell
     traces: Path
-    fate: Fate | None = None
+    fate: Watcher | None = None
 
     def run(self, assignment: Assignment) -> Outcome:
         """Run one assignment to its end."""

@@ -7,20 +7,19 @@ changed nothing outside this machine, except an upload whose answer is missing, 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeAlias, assert_never
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed
+from perago_core.attempt.events import BodyEvent, BodyFailed
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef
 from perago_worker.body.bodies import Bodies, TemplateError
 from perago_worker.body.notes import Logged, Note
-from perago_worker.body.running import Lost, Running, as_text
+from perago_worker.body.running import Lost, as_text
 from perago_worker.body.spec import Spec
 from perago_worker.body.verdict import Failed, Succeeded
 from perago_worker.errors import one_line
@@ -28,7 +27,8 @@ from perago_worker.files.cache import Cache
 from perago_worker.files.errors import TransferUnknownError, WorkspaceError
 from perago_worker.files.folder import Folder, Origin
 from perago_worker.files.rooms import Room, Rooms
-from perago_worker.files.tree import Changes, keeps_change_times
+from perago_worker.files.tree import keeps_change_times
+from perago_worker.jobs import Job
 from perago_worker.task import TaskDefinition
 
 #: Told of everything a body says while it runs.
@@ -66,20 +66,6 @@ class Limits:
     transfers: int = 8
 
 
-@define
-class _Job:
-    """What is known of one execution that was accepted."""
-
-    definition: TaskDefinition
-    params: str
-    room: Room | None = None
-    folder: Folder | None = None
-    changes: Changes | None = None
-    running: Running | None = None
-    cancelled: str | None = None
-    lock: threading.Lock = field(factory=threading.Lock)
-
-
 class LocalWorkspace:
     """Runs tasks on folders below ``root``. One for all attempts of a worker; threads may share it."""
 
@@ -101,12 +87,12 @@ class LocalWorkspace:
         self._cache = cache
         self._limits = limits or Limits()
         self._listener = listener
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, Job] = {}
         self._trusts_times = keeps_change_times(root)
 
     def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
         """Take note of what an attempt is about; the other calls need it. Raises ``KeyError`` for an unknown task."""
-        self._jobs[attempt.execution] = _Job(self._tasks[task_name], params)
+        self._jobs[attempt.execution] = Job(self._tasks[task_name], params)
 
     def prepare(self, attempt: Attempt) -> Answer[None]:
         """Fetch the input into a folder of its own."""
@@ -121,7 +107,7 @@ class LocalWorkspace:
                     repository=attempt.target.repository,
                     ref=attempt.input,
                     prefix=job.definition.workspace.prefix,
-                    read_only=_is_read_only(attempt, job),
+                    read_only=job.is_read_only(attempt),
                 )
                 width = self._limits.transfers
                 job.folder = Folder.make(job.room, origin, self._cache, width=width, trusts_times=self._trusts_times)
@@ -140,11 +126,11 @@ class LocalWorkspace:
             running = self._bodies.start(self._spec(job, job.room))
         except TemplateError as error:
             return Done(BodyFailed(attempt.execution, one_line(str(error))))
-        _follow(job, running)
+        job.follow(running)
         end = running.wait(lambda note: self._listener(attempt, note))
         match end:
             case Succeeded(output):
-                return Done(_compare(attempt, job, output))
+                return Done(job.compare(attempt, output))
             case Failed(reason, terminal):
                 return Done(BodyFailed(attempt.execution, one_line(reason), terminal=terminal))
             case Lost(reason):
@@ -183,12 +169,12 @@ class LocalWorkspace:
         """End the body of an attempt that is no longer ours: asked at once, killed after its grace. Does not wait."""
         job = self._jobs.get(attempt.execution)
         if job is not None:
-            _stop(job, reason)
+            job.stop(reason)
 
     def cancel_all(self, reason: str) -> None:
         """End every body that runs here."""
         for job in tuple(self._jobs.values()):
-            _stop(job, reason)
+            job.stop(reason)
 
     def sweep(self) -> tuple[str, ...]:
         """Remove what processes that died have left; give the names of the rooms."""
@@ -198,7 +184,7 @@ class LocalWorkspace:
         """Name the rooms that exist, of living executions too."""
         return self._rooms.names()
 
-    def _spec(self, job: _Job, room: Room) -> Spec:
+    def _spec(self, job: Job, room: Room) -> Spec:
         definition = job.definition
         return Spec(
             module=definition.module,
@@ -213,42 +199,3 @@ class LocalWorkspace:
             output_limit=self._limits.output,
             has_post=definition.workspace is not None and bool(definition.workspace.post),
         )
-
-
-def _follow(job: _Job, running: Running) -> None:
-    """Let a cancellation reach the body: one that comes from now on, and one that came while it was started."""
-    with job.lock:
-        job.running = running
-        if job.cancelled is not None:
-            running.stop(job.cancelled)
-
-
-def _stop(job: _Job, reason: str) -> None:
-    with job.lock:
-        job.cancelled = reason
-        if job.running is not None:
-            job.running.stop(reason)
-
-
-def _is_read_only(attempt: Attempt, job: _Job) -> bool:
-    return attempt.read_only or job.definition.read_only
-
-
-def _compare(attempt: Attempt, job: _Job, output: str) -> BodyEvent:
-    """Look at what the body left. What cannot be published as it is fails here, before anything is staged."""
-    if job.folder is None:
-        return BodyDone(attempt.execution, changed=False, output=output)
-    try:
-        job.changes = job.folder.changes()
-    except (WorkspaceError, OSError) as error:
-        return BodyFailed(attempt.execution, one_line(str(error)))
-    if job.changes and _is_read_only(attempt, job):
-        named = ", ".join(repr(name) for name in (*job.changes.written, *job.changes.deleted)[:3])
-        return BodyFailed(
-            attempt.execution,
-            one_line(
-                f"expected a read-only workspace to stay as it was; found changes in {named}. "
-                "Write to a temporary folder, or declare the workspace writable"
-            ),
-        )
-    return BodyDone(attempt.execution, changed=bool(job.changes), output=output)

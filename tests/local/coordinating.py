@@ -29,10 +29,9 @@ T = TypeVar("T")
 Data: TypeAlias = Any
 
 PROCESSES = multiprocessing.get_context("forkserver")
-# The main module is among them, because else each process would import pytest again before it begins.
-PROCESSES.set_forkserver_preload(
-    ["__main__", "tests.local.coordinating", "perago_local.coordination", "perago_etcd.coordination"]
-)
+# Every process runs the main module's imports again, so pytest is among them.
+PRELOADED = ["pytest", "tests.local.coordinating", "perago_local.coordination", "perago_etcd.coordination"]
+PROCESSES.set_forkserver_preload(PRELOADED)
 TARGET = Target("lake", "main")
 
 
@@ -165,22 +164,32 @@ def hold_until_killed(pipe: Pipe, recipe: Recipe, ttl: float, margin: float) -> 
 
 @frozen
 class Takeover:
-    """What a contender saw after the holder was gone: the holder's last deadline, and when the lock was ours."""
+    """What a contender saw after the holder was gone, in seconds of one clock.
+
+    ``deadline``: until when the holder would have acted. ``taken_at``: the lock was ours. ``acting_at``: the wait after
+    an unclean predecessor was over too.
+    """
 
     killed_at: float
     deadline: float
     taken_at: float
+    acting_at: float
     clean: bool
     token: int
 
+    def __str__(self) -> str:
+        taken, acting = self.taken_at - self.killed_at, self.acting_at - self.killed_at
+        return f"lock free after {taken:.2f} s, acting after {acting:.2f} s"
 
-def take_over(recipe: Recipe, ttl: float, margin: float, fatal: signal.Signals) -> Takeover:
-    """Stop a holder by a signal while it holds the lock, and contend until the lock is ours."""
+
+def take_over(recipe: Recipe, ttl: float, margin: float, wait: float, fatal: signal.Signals) -> Takeover:
+    """Stop a holder while it holds the lock, contend until the lock is ours, and wait as a successor must."""
     ours, theirs = PROCESSES.Pipe(duplex=False)
     holder = PROCESSES.Process(target=hold_until_killed, args=(theirs, recipe, ttl, margin))
     holder.start()
     theirs.close()
     deadlines = [ours.recv() for _ in range(12)]  # long enough for a few renewals
+    assert None not in deadlines, "the holder got no processor time for so long that its lease ended"
     assert holder.pid is not None
     os.kill(holder.pid, fatal)
     killed_at = time.monotonic()
@@ -191,7 +200,11 @@ def take_over(recipe: Recipe, ttl: float, margin: float, fatal: signal.Signals) 
             keeper = _contend(ports, ttl, margin)
             taken_at = time.monotonic()
             assert keeper.held is not None
-            found = Takeover(killed_at, deadline, taken_at, keeper.held.clean, keeper.held.token)
+            clean, token = keeper.held.clean, keeper.held.token
+            while time.monotonic() < taken_at + wait:
+                time.sleep(ttl / 10)
+                assert run(keeper.tend(), ports), keeper.why
+            found = Takeover(killed_at, deadline, taken_at, time.monotonic(), clean, token)
             if fatal is signal.SIGSTOP:
                 os.kill(holder.pid, signal.SIGCONT)
                 assert _last(ours) is None, "the woken holder still believes that it holds the lock"

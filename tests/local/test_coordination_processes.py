@@ -20,7 +20,7 @@ from tests.local.coordinating import (
     together,
 )
 
-TTL = 2.0
+TTL = 3.0
 MARGIN = 0.5
 WAIT = 1.0
 
@@ -65,13 +65,9 @@ def test_a_lock_is_taken_over_only_after_its_holder_has_stopped_acting(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """CO-3, W-22: the heir's lock begins after the holder's own deadline, and it knows of the unclean end."""
-    found = take_over(recipe, TTL, MARGIN, fatal)
+    found = take_over(recipe, TTL, MARGIN, WAIT, fatal)
     assert found.taken_at > found.deadline
     assert not found.clean
     assert found.token == 2
-    taken = found.taken_at - found.killed_at
     with capsys.disabled():
-        print(  # noqa: T201  the figure is asked for
-            f"\nsqlite: {fatal.name} of the holder, lock free after {taken:.2f} s (TTL {TTL:g} s), "
-            f"acting after {taken + WAIT:.2f} s of at most TTL + wait = {TTL + WAIT:g} s",
-        )
+        print(f"\nsqlite: {fatal.name} of the holder: {found} (TTL {TTL:g} + wait {WAIT:g} s)")  # noqa: T201  asked for

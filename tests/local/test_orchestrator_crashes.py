@@ -46,7 +46,7 @@ def poll(orchestrator: SqliteOrchestrator, set_countdown: Callable[[], None]) ->
 def start(orchestrator: SqliteOrchestrator, set_countdown: Callable[[], None]) -> None:
     """Writes a workflow with its steps and its first task."""
     set_countdown()
-    started(orchestrator, "a", "b", response_timeout=0.2)
+    started(orchestrator, "a", "b", retry_count=1000, response_timeout=0.2)
 
 
 @pytest.mark.parametrize("call", [report_completed, report_failed, poll, start])
@@ -59,7 +59,7 @@ def test_a_process_that_dies_before_any_statement_of_a_call_leaves_all_of_it_or_
     for statements in range(1, STATEMENTS_MAX):
         path = tmp_path / f"{statements}.db"
         with closing(SqliteOrchestrator(path)) as orchestrator:
-            started(orchestrator, "a", "b", response_timeout=0.2)
+            started(orchestrator, "a", "b", retry_count=1000, response_timeout=0.2)
         ended = run_in_child(partial(_die_at, path, call, statements))
         assert integrity(path) == "ok"
         with closing(SqliteOrchestrator(path)) as orchestrator:

@@ -135,7 +135,8 @@ class Running:
         verdict = verdicts.read(Path(self._spec.verdict))
         if verdict is None or ended.code not in {0, REPORTED} or (ended.code == 0) != isinstance(verdict, Succeeded):
             return Failed(
-                f"{who} ended its process with exit code {ended.code} before it returned. Return a result instead"
+                f"{who} ended its process with exit code {ended.code} before it returned. "
+                "Let it return or raise instead; the task's log may say more"
             )
         return verdict
 

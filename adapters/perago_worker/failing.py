@@ -66,7 +66,9 @@ class Fate:
 
         def reached(point: Failpoint) -> None:
             if point == self.point and self.task in {None, task} and self._is_due():
-                os.kill(os.getpid(), self.signal)
+                # To this very thread. A stop that is sent to the process is taken by its main thread, and until then
+                # this one runs on: it was found stopped in the middle of the transaction of the *next* call.
+                signal.pthread_kill(threading.get_ident(), self.signal)
 
         return reached
 

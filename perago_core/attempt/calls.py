@@ -39,15 +39,15 @@ def _resume_body(x: Execution, command: c.ResumeBody) -> Conversation:
 
 
 def _body(x: Execution, call: Call) -> Conversation:
-    """A body that was stopped because its attempt was lost, or its time was over, is lost for that reason.
+    """A body that did not come to its end because its attempt was lost, or its time was over, ends for that reason.
 
-    Else a worker that cancels a body for somebody else's attempt would then report that attempt as failed.
+    Else a worker that stops a body for somebody else's attempt would then report that attempt as failed.
     """
     answer = yield call
-    if isinstance(answer, Done):
-        event: Event = answer.value
+    event: Event = answer.value if isinstance(answer, Done) else f.BodyLost(answer.reason)
+    if isinstance(event, e.BodyDone | e.StagingWanted):
         return event
-    return x.interruption() or f.BodyLost(answer.reason)
+    return x.interruption() or event
 
 
 def _reload(x: Execution, _command: c.ReloadTask) -> Conversation:

@@ -17,9 +17,10 @@ from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.hunt import hunt
 from perago_simulation.model import Model
-from perago_simulation.mutants import ENVIRONMENTS, JUDGED, baseline
+from perago_simulation.mutants import ENVIRONMENTS, baseline
 from perago_simulation.mutations import Attempts, attempts, leads, row, skip, with_rows
 from perago_simulation.properties import PROPERTIES, Property
+from perago_simulation.register import JUDGED
 from perago_simulation.settings import setting
 from perago_simulation.structure import broken_clauses
 

@@ -19,16 +19,21 @@ from perago_core.values import Head, StagedRef
 from perago_simulation.history import commit, staged
 from perago_simulation.settings import Setting
 from perago_simulation.world import (
+    CLEAN,
     COMPLETED,
+    DIRTY,
     FAILED,
+    MISSING,
     NOBODY,
     OPEN,
     TARGET,
     Task,
     World,
+    branch_of,
     restarted,
     snapshot_of,
     with_task,
+    without_name,
 )
 
 Effect: TypeAlias = Callable[[Setting, World, int, Any], tuple[World, Event]]
@@ -75,6 +80,8 @@ def _staged(index: int, base: str, same_tree: bool, name: str) -> e.Staged:  # n
 
 
 def _claim(setting: Setting, world: World, index: int, command: c.MakeClaim) -> tuple[World, Event]:
+    if not setting.store.claim:
+        return world, _NO_CLAIMS
     wanted = command.claim
     for claim in world.claims:
         if claim.task_id == wanted.task_id:
@@ -114,7 +121,9 @@ def _settle_intents(_setting: Setting, world: World, index: int, _command: Comma
     return (world if kept == world.intents else world._replace(intents=kept)), event
 
 
-def _acquire(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
+def _acquire(setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
+    if not setting.store.lease:
+        return world, _NO_LEASES
     holder, clean = world.lease
     if holder != NOBODY:
         return world, f.LeaseBusy("held")
@@ -135,7 +144,17 @@ def _revoke(_setting: Setting, world: World, index: int, command: c.RevokeOlder)
 
 
 def _barrier(setting: Setting, world: World, _index: int, _command: Command) -> tuple[World, Event]:
+    branch = branch_of(world)
+    if branch is not CLEAN:
+        # A barrier that did nothing must not be taken for one: on a dirty branch it changes no record, and what the
+        # store had begun still lands.
+        return world, _barred(branch)
     return (restarted(world) if setting.store.barrier else world), _PASSED
+
+
+@cache
+def _barred(branch: str) -> Event:
+    return f.BarrierRefused(f"the branch is {branch}")
 
 
 def _arm(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
@@ -151,21 +170,16 @@ def _settle(_setting: Setting, world: World, index: int, _command: Command) -> t
 
 
 def _read_head(_setting: Setting, world: World, _index: int, _command: Command) -> tuple[World, Event]:
-    return world, _head_seen(world.head)
+    return world, _head_seen(world.head, branch_of(world))
 
 
 @cache
-def _head_seen(head: str) -> Event:
-    return e.HeadSeen(Head(commit(head)))
+def _head_seen(head: str, branch: str) -> Event:
+    return e.HeadSeen(None if branch is MISSING else Head(commit(head), dirty=branch is DIRTY))
 
 
 def _drop(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
-    return _without_name(world, index), _DROPPED
-
-
-def _without_name(world: World, index: int) -> World:
-    kept = tuple((run, at) for run, at in world.names if run != index)
-    return world if kept == world.names else world._replace(names=kept)
+    return without_name(world, index), _DROPPED
 
 
 def _read_commit(_setting: Setting, world: World, _index: int, command: c.ReadCommit) -> tuple[World, Event]:
@@ -188,7 +202,7 @@ def _report(_setting: Setting, world: World, index: int, command: c.Report) -> t
 
 
 def _clean_up(_setting: Setting, world: World, index: int, command: c.CleanUp) -> tuple[World, Event]:
-    after = world if command.name is None else _without_name(world, index)
+    after = world if command.name is None else without_name(world, index)
     if command.release_lease and world.lease[0] == index:
         after = after._replace(lease=(NOBODY, True))
     return after, _CLEANED
@@ -203,6 +217,7 @@ _OPENED, _UPLOADED, _WAITED, _REVOKED, _PASSED = (
 )
 _ARMED, _CONFIRMED, _SETTLED, _DROPPED = e.Armed(), e.Confirmed(), e.Settled(), e.Dropped()
 _REPORTED, _CLEANED = e.Reported(), e.CleanedUp()
+_NO_CLAIMS, _NO_LEASES = f.ClaimRefused("this store keeps no claims"), f.LeaseUnknown("nobody grants leases here")
 
 EFFECTS: Mapping[type[Command], Effect] = {
     c.ReloadTask: _reload,

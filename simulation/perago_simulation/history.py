@@ -2,13 +2,16 @@
 
 ``C2`` is what execution 2 staged on the root, ``C2(M0)`` what it staged on ``M0``. ``M2`` and ``M2(M0)`` are their
 merges onto their own base, ``M2@F0`` is a merge onto another head. ``D2`` and ``E2`` are the same for executions that
-all stage equal content. ``F0@A`` is a stranger's commit on ``A``. A name says everything, so a world only has to hold
+all stage equal content. ``F0@A`` is a stranger's commit on ``A``, ``FM0@A`` a stranger's merge of ``F0@A`` into ``A``,
+with two parents. A name says everything, so a world only has to hold
 names; two different commits must never share one, also not across the explorations of one process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 
 from perago_core.values import Commit, CommitRef
 
@@ -42,11 +45,28 @@ def foreign(number: int, onto: str) -> CommitRef:
     return _make(f"F{number}@{onto}", onto, f"t:F{number}+{commit(onto).tree}")
 
 
-def _make(name: str, parent: str, tree: str) -> CommitRef:
+def foreign_merge(number: int, onto: str) -> CommitRef:
+    """Make a stranger's true merge: what it merges was committed elsewhere, and it has two parents."""
+    side = foreign(number, onto)
+    return _make(f"FM{number}@{onto}", onto, commit(side).tree, side)
+
+
+def _make(name: str, parent: str, tree: str, *others: CommitRef) -> CommitRef:
     ref = CommitRef(name)
-    made = Commit(ref, (CommitRef(parent),), tree)
+    made = Commit(ref, (CommitRef(parent), *others), tree)
     assert _COMMITS.setdefault(ref, made) == made, f"two commits are called {ref}"
     return ref
+
+
+def made(since: int = 0) -> tuple[Commit, ...]:
+    """Give the commits made in this process, oldest first, without the first so many."""
+    return tuple(islice(_COMMITS.values(), since, None))
+
+
+def take_over(commits: Iterable[Commit]) -> None:
+    """Know these commits too; another process has made them."""
+    for each in commits:
+        assert _COMMITS.setdefault(each.ref, each) == each, f"two commits are called {each.ref}"
 
 
 @cache

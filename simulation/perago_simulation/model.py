@@ -6,21 +6,24 @@ the production table unless somebody explores a mutant; what a command does to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from perago_core.attempt import ATTEMPT, Known, Phase
 from perago_core.attempt import commands as c
 from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
 from perago_core.engine import Table
-from perago_core.rows import Command, Event
-from perago_core.values import Attempt, CommitRef
+from perago_core.rows import Event
+from perago_core.values import Attempt
+from perago_simulation import strangers
 from perago_simulation.effects import EFFECTS
-from perago_simulation.history import ROOT, foreign
+from perago_simulation.history import ROOT
+from perago_simulation.rare import rare_moves, rare_of
 from perago_simulation.settings import Setting
 from perago_simulation.store import Store
+from perago_simulation.strangers import Label, Move, Moves
+from perago_simulation.told import LOST, published, refused
 from perago_simulation.world import (
     COMPLETED,
     DEAD,
@@ -35,14 +38,19 @@ from perago_simulation.world import (
     Task,
     World,
     attempt_of,
+    by_run,
+    one_less,
+    with_budget,
     with_head,
+    with_rare,
     with_run,
     with_task,
 )
 
-Label: TypeAlias = tuple[str, str, str]
-Move: TypeAlias = tuple[Label, World]
-Moves: TypeAlias = Iterator[Move]
+__all__ = ["Label", "Model", "Move", "Moves", "Part"]
+
+#: Somebody who can move: an execution, the store, the orchestrator.
+Part: TypeAlias = Callable[[World], Moves]
 
 
 class Model:
@@ -63,27 +71,41 @@ class Model:
         """Give the worlds a run starts from: the first attempt handed out, with each body it may have."""
         setting = self.setting
         budget = Budget(setting.crashes, setting.losses, setting.duplicates, setting.strangers)
-        empty = World(ROOT, (), (), (NOBODY,) * setting.steps, (), (), (), (NOBODY, True), (), (), budget)
+        nobody = (NOBODY,) * setting.steps
+        empty = World(ROOT, (), (), nobody, (), (), (), (NOBODY, True), (), (), budget, rare_of(setting))
         yield from self._hand_out(empty, Task(0, 1, ROOT))
 
     def moves(self, world: World) -> Moves:
         """Give everything that can happen next."""
-        for index, run in enumerate(world.runs):
-            if run.fate is RUNNING:
-                yield from self._work(world, index, run)
-        for index, request in enumerate(world.requests):
-            yield from self._publish(world, index, request)
-        yield from self._orchestrate(world)
-        yield from self._fail(world)
+        for part in self.parts(len(world.runs)):
+            yield from part(world)
+
+    def parts(self, runs: int) -> tuple[Part, ...]:
+        """Give who moves, one by one, in a world with this many executions.
+
+        What a part does depends on nothing but what it reads of the world, and each reads little; ``memo`` rests on
+        that. So a part asks the world for the fields it needs and changes it with ``_replace``.
+        """
+        executions = (partial(self._execution, index) for index in range(runs))
+        return (*executions, self._requests, self._orchestrate, self._fail, self._rarely)
 
     def at_rest(self, world: World) -> bool:
         """Say whether nothing is left to do: nobody works, nothing is on its way, and nothing more is handed out."""
         if world.requests or any(run.fate is RUNNING for run in world.runs):
             return False
+        return self.has_ended(world)
+
+    def has_ended(self, world: World) -> bool:
+        """Say whether the orchestrator has nothing more to hand out or to give up by itself."""
         return next(self._orchestrate(world), None) is None
 
     # -----------------------------------------------------------------------------------------------------------------
     # Executions
+
+    def _execution(self, index: int, world: World) -> Moves:
+        run = world.runs[index]
+        if run.fate is RUNNING:
+            yield from self._work(world, index, run)
 
     def _work(self, world: World, index: int, run: Run) -> Moves:
         assert run.state is not None
@@ -95,11 +117,11 @@ class Model:
         after, event = EFFECTS[kind](self.setting, world, index, command)
         yield (who, kind.__name__, type(event).__name__), self._tell(after, index, event)
         if world.budget.losses and command.answers.unknown:
-            spent = world.budget._replace(losses=world.budget.losses - 1)
-            lost = _LOST[kind]
-            yield (who, kind.__name__, "dropped"), self._tell(world._replace(budget=spent), index, lost)
+            spent = one_less(world.budget, "losses")
+            lost = LOST[kind]
+            yield (who, kind.__name__, "dropped"), self._tell(with_budget(world, spent), index, lost)
             if after is not world:
-                landed = after._replace(budget=spent)
+                landed = with_budget(after, spent)
                 yield (who, kind.__name__, "landed, answer lost"), self._tell(landed, index, lost)
 
     def _tell(self, world: World, index: int, event: Event) -> World:
@@ -115,46 +137,55 @@ class Model:
         """Send a publication; once it is sent, the sender may stop waiting for it while it is on its way."""
         who = f"e{index}"
         if not any(request.run == index for request in world.requests):
-            requests = tuple(sorted((*world.requests, Request(index, command.plan)), key=_by_run))
+            requests = tuple(sorted((*world.requests, Request(index, command.plan)), key=by_run))
             yield (who, "Publish", command.plan.kind.value), world._replace(requests=requests)
         elif world.budget.losses:
             requests = tuple(each._replace(awaited=False) if each.run == index else each for each in world.requests)
-            budget = world.budget._replace(losses=world.budget.losses - 1)
-            gone = world._replace(requests=requests, budget=budget)
-            yield (who, "Publish", "stops waiting"), self._tell(gone, index, _LOST[c.Publish])
+            gone = world._replace(requests=requests, budget=one_less(world.budget, "losses"))
+            yield (who, "Publish", "stops waiting"), self._tell(gone, index, LOST[c.Publish])
 
     # -----------------------------------------------------------------------------------------------------------------
     # The store, carrying out publications in two phases
 
+    def _requests(self, world: World) -> Moves:
+        for at, request in enumerate(world.requests):
+            yield from self._publish(world, at, request)
+
     def _publish(self, world: World, at: int, request: Request) -> Moves:
-        who = f"e{request.run}"
         others = (*world.requests[:at], *world.requests[at + 1 :])
+        # Two of one sender differ in who waits for them, and different moves must have different labels.
+        copied = world.rare is not None and request.awaited and any(each.run == request.run for each in others)
+        who = f"e{request.run} (copy)" if copied else f"e{request.run}"
         awaited = request.awaited and world.runs[request.run].fate is RUNNING
         if not request.begun:
             refusal = self.store.refusal(self.setting, world, request)
             if refusal is None:
-                begun = tuple(sorted((*others, request._replace(begun=True)), key=_by_run))
+                begun = tuple(sorted((*others, request._replace(begun=True)), key=by_run))
                 yield ("store", "begin", who), world._replace(requests=begun)
                 return
             gone = world._replace(requests=others)
-            refused = self._tell(gone, request.run, _publish_refused(refusal)) if awaited else gone
-            yield ("store", "refuse", f"{who}: {refusal}"), refused
+            told = self._tell(gone, request.run, refused(refusal)) if awaited else gone
+            yield ("store", "refuse", f"{who}: {refusal}"), told
             return
         ref = self.store.installed(self.setting, world, request)
         moved = with_head(world._replace(requests=others), ref)
+        if world.rare is not None and request.plan.commit in world.rare.hollow:
+            moved = with_rare(moved, hollow=tuple(sorted({*world.rare.hollow, ref})))
         yield (
             ("store", "install", f"{who}: {ref}"),
-            self._tell(moved, request.run, _published(ref)) if awaited else moved,
+            self._tell(moved, request.run, published(ref)) if awaited else moved,
         )
         if awaited and world.budget.losses:
-            spent = moved._replace(budget=world.budget._replace(losses=world.budget.losses - 1))
-            lost = self._tell(spent, request.run, _LOST[c.Publish])
+            spent = with_budget(moved, one_less(world.budget, "losses"))
+            lost = self._tell(spent, request.run, LOST[c.Publish])
             yield ("store", "install", f"{who}: {ref}, answer lost"), lost
 
     # -----------------------------------------------------------------------------------------------------------------
     # The orchestrator
 
     def _orchestrate(self, world: World) -> Moves:
+        if world.rare is not None and world.rare.terminated:
+            return
         setting = self.setting
         last = len(world.tasks) - 1
         task = world.tasks[last]
@@ -163,8 +194,8 @@ class Model:
             if setting.pauses or not alive:
                 yield ("orchestrator", "give up", f"t{last}"), with_task(world, last, task._replace(status=TIMED_OUT))
             if world.budget.duplicates:
-                spent = world._replace(budget=world.budget._replace(duplicates=world.budget.duplicates - 1))
-                yield from self._deliver(spent, last, "deliver again")
+                spent = with_budget(world, one_less(world.budget, "duplicates"))
+                yield from self.deliver(spent, last, "deliver again")
         elif task.status is COMPLETED:
             if task.step + 1 < setting.steps:
                 yield from self._hand_out(world, Task(task.step + 1, 1, task.ref))
@@ -172,9 +203,9 @@ class Model:
             yield from self._hand_out(world, Task(task.step, task.number + 1, task.input))
 
     def _hand_out(self, world: World, task: Task) -> Moves:
-        yield from self._deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")
+        yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")
 
-    def _deliver(self, world: World, at: int, what: str) -> Moves:
+    def deliver(self, world: World, at: int, what: str) -> Moves:
         """Start an execution. Workspace and body are local: done at once, with each result the setting allows."""
         index = len(world.runs)
         attempt = attempt_of(self.setting, world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref=""), at, index)
@@ -194,41 +225,16 @@ class Model:
     def _fail(self, world: World) -> Moves:
         budget = world.budget
         if budget.crashes:
-            spent = world._replace(budget=budget._replace(crashes=budget.crashes - 1))
+            spent = with_budget(world, one_less(budget, "crashes"))
             for index, run in enumerate(world.runs):
                 if run.fate is RUNNING:
                     yield ("fault", "crash", f"e{index}"), with_run(spent, index, Run(run.task, DEAD, None))
         if budget.strangers:
-            ref = foreign(len(world.strangers), world.head)
-            left = budget._replace(strangers=budget.strangers - 1)
-            yield (
-                ("stranger", "commit", ref),
-                with_head(world._replace(budget=left, strangers=(*world.strangers, ref)), ref),
-            )
+            yield from strangers.commit(with_budget(world, one_less(budget, "strangers")))
         holder = world.lease[0]
         if holder != NOBODY and (self.setting.pauses or world.runs[holder].fate is not RUNNING):
             yield ("coordination", "expire", f"lease of e{holder}"), world._replace(lease=(NOBODY, False))
 
-
-def _by_run(request: Request) -> int:
-    return request.run
-
-
-def _unknown(kind: type[Command]) -> Event:
-    (unknown,) = kind.answers.unknown
-    event: Event = unknown(("something",)) if kind is c.CleanUp else unknown("no answer")
-    return event
-
-
-_ASKED: tuple[type[Command], ...] = (*EFFECTS, c.Publish)
-_LOST = {kind: _unknown(kind) for kind in _ASKED if kind.answers.unknown}
-
-
-@cache
-def _published(ref: str) -> Event:
-    return e.Published(CommitRef(ref))
-
-
-@cache
-def _publish_refused(reason: str) -> Event:
-    return f.PublishRefused(reason)
+    def _rarely(self, world: World) -> Moves:
+        if world.rare is not None:
+            yield from rare_moves(self, world)

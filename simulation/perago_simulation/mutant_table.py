@@ -10,8 +10,18 @@ from attrs import frozen
 
 from perago_core.value import Value
 from perago_core.values import Backing
-from perago_simulation.mutants import ENVIRONMENTS, JUDGED, clauses, fate, first_kill, mutants
+from perago_simulation.mutants import (
+    ENVIRONMENTS,
+    baseline,
+    clauses,
+    fate,
+    first_kill,
+    mutants,
+    recall,
+    settings_of,
+)
 from perago_simulation.mutations import objection
+from perago_simulation.register import JUDGED
 from perago_simulation.settings import setting
 from perago_simulation.structure import CLAUSES
 from perago_simulation.survivors import REASONS
@@ -65,15 +75,24 @@ def kill(identity: str) -> tuple[str, str | None]:
 
 def kills(workers: int = 2) -> dict[str, str | None]:
     """Give for every mutant without a written reason who notices it first."""
-    wanted = [identity for identity in mutants() if identity not in REASONS]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return dict(pool.map(kill, wanted, chunksize=8))
+    with _knowing(workers) as pool:
+        wanted = [identity for identity in mutants() if identity not in REASONS]
+        return dict(pool.map(kill, wanted, chunksize=4))
 
 
 def matrix(workers: int = 2) -> list[Fate]:
     """Try every mutant everywhere. Takes minutes."""
+    with _knowing(workers) as pool:
+        return list(pool.map(examine, mutants(), chunksize=2))
+
+
+def _knowing(workers: int) -> ProcessPoolExecutor:
+    """Give processes that all know what the production table does everywhere, which was explored once."""
+    everywhere = [of for backing in Backing for _, of in settings_of(backing)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(examine, mutants(), chunksize=4))
+        known = dict(zip(everywhere, pool.map(baseline, everywhere), strict=True))
+    recall(known)
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=recall, initargs=(known,))
 
 
 def mutant_table(fates: Sequence[Fate] | None = None) -> str:

@@ -17,17 +17,15 @@ from perago_core.rows import Event, Row, Step
 from perago_core.value import Value
 from perago_core.values import Attempt, Backing
 from perago_simulation.explore import explore
-from perago_simulation.historical import BUGS, Make
+from perago_simulation.historical import BUGS
 from perago_simulation.hunt import Found, hunt
+from perago_simulation.liveness import heal
 from perago_simulation.model import Model
-from perago_simulation.more_properties import MORE_PROPERTIES
 from perago_simulation.mutations import Attempts, attempts, in_words, leads, skip, taken_for, with_rows
-from perago_simulation.properties import PROPERTIES, Property
+from perago_simulation.register import JUDGED
 from perago_simulation.settings import Setting, setting
 from perago_simulation.structure import broken_clauses
-
-#: Everything that is judged, each id once.
-JUDGED: tuple[Property, ...] = tuple({each.id: each for each in (*MORE_PROPERTIES, *PROPERTIES)}.values())
+from perago_simulation.wrong_ways import Make
 
 #: Small worlds, the smallest first: what kills a mutant should be quick to find and short to read.
 ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
@@ -50,6 +48,11 @@ ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
     "equal trees, duplicate": {
         "attempts": 1, "crashes": 0, "losses": 1, "duplicates": 1, "pauses": False, "same_tree": True,
     },
+    "foreign merge": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "foreign_merges": 1},
+    "requeue": {"attempts": 1, "crashes": 0, "no_ops": True, "requeues": 1},
+    "rerun": {"attempts": 1, "crashes": 1, "pauses": False, "no_ops": True, "reruns": 1},
+    "re-sent": {"attempts": 1, "crashes": 0, "pauses": False, "resends": 1},
+    "collector": {"attempts": 1, "crashes": 0, "duplicates": 1, "collector": True},
     "two steps": {"steps": 2, "crashes": 1, "pauses": False, "no_ops": True},
 }  # fmt: skip
 
@@ -81,9 +84,22 @@ def settings_of(backing: Backing) -> Iterator[tuple[str, Setting]]:
         yield name, setting(backing, **more)
 
 
-@cache
+_KNOWN: dict[Setting, Baseline] = {}
+
+
 def baseline(of: Setting) -> Baseline:
-    """Explore the production table in a setting."""
+    """Give what the production table does in a setting, explored once in a process."""
+    if of not in _KNOWN:
+        _KNOWN[of] = _explored(of)
+    return _KNOWN[of]
+
+
+def recall(known: Mapping[Setting, Baseline]) -> None:
+    """Take over what another process has explored."""
+    _KNOWN.update(known)
+
+
+def _explored(of: Setting) -> Baseline:
     model = Model(of)
     fired: set[str] = set()
 
@@ -93,7 +109,7 @@ def baseline(of: Setting) -> Baseline:
         return Step(taken.state, taken.commands)
 
     model.step = lru_cache(maxsize=None)(step)
-    broken = explore(model, JUDGED).broken()
+    broken = {**explore(model, JUDGED).broken(), **heal(of).broken()}
     return Baseline(frozenset(fired), frozenset(broken))
 
 
@@ -164,7 +180,15 @@ def fate(mutant: Mutant, of: Setting) -> Found | None:
     known = baseline(of)
     if mutant.rows and not mutant.rows & known.rows:
         return None
-    return hunt(mutant.make(of), JUDGED, known.broken)
+    return hunt(mutant.make(of), JUDGED, known.broken) or _unhealed(mutant.make(of), known.broken)
+
+
+def _unhealed(model: Model, ignore: Collection[str]) -> Found | None:
+    """Give what never ends, or ends otherwise than it should, once nothing more goes wrong."""
+    for each in heal(model).violations:
+        if each.property not in ignore:
+            return Found(each.property, each.problem, each.trace)
+    return None
 
 
 def clauses(mutant: Mutant) -> tuple[str, ...]:

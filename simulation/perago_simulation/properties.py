@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import cache
 from typing import TypeAlias
 
 from attrs import frozen
@@ -11,7 +13,7 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_simulation.history import chain, commit
 from perago_simulation.settings import Setting
-from perago_simulation.world import COMPLETED, World
+from perago_simulation.world import COMPLETED, NOBODY, World, removed_by_strangers
 
 Judge: TypeAlias = Callable[[Setting, World], str | None]
 
@@ -33,6 +35,27 @@ class Property(Value):
     judge: Judge
 
 
+_MADE = re.compile(r"[CDEM](\d+)")
+
+
+@cache
+def maker(ref: str) -> int:
+    """Give the execution that made a commit, or ``NOBODY`` for the root and for a stranger's."""
+    made = _MADE.match(ref)
+    return int(made[1]) if made else NOBODY
+
+
+#: The budgets of what somebody else does to the branch: a stranger, or a transport that sends twice.
+_DISTURBING = ("foreign_merges", "foreign_resets", "recreations", "foreign_writes", "resends")
+
+
+def disturbed(setting: Setting, world: World) -> bool:
+    """Say whether anybody else has touched the branch: what comes of that is no leftover and no broken promise."""
+    if world.strangers or world.rare is None:
+        return bool(world.strangers)
+    return any(getattr(world.rare.left, name) != getattr(setting, name) for name in _DISTURBING)
+
+
 def accepted(world: World) -> list[tuple[str, str]]:
     """Give every accepted result with the input of its task, oldest first."""
     return [(task.input, task.ref) for task in world.tasks if task.status is COMPLETED]
@@ -40,7 +63,7 @@ def accepted(world: World) -> list[tuple[str, str]]:
 
 def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
     for _, ref in accepted(world):
-        if ref not in chain(world.head):
+        if ref not in chain(world.head) and ref not in removed_by_strangers(world):
             return f"accepted {ref} is not on the branch any more; the head is {world.head}"
     return None
 
@@ -62,6 +85,8 @@ def _above_accepted(world: World) -> list[str]:
     done = accepted(world)
     base = done[-1][1] if done else world.tasks[0].input
     branch = chain(world.head)
+    if base in removed_by_strangers(world):  # nothing can be above what is not there, and it was not we who took it off
+        return []
     above = branch[: branch.index(base)] if base in branch else branch
     return [ref for ref in above if not ref.startswith("F")]
 
@@ -86,7 +111,7 @@ def _not_on_a_stranger(_setting: Setting, world: World) -> str | None:
 
 def _stranger_survives(_setting: Setting, world: World) -> str | None:
     for ref in world.strangers:
-        if ref not in chain(world.head):
+        if ref not in chain(world.head) and ref not in removed_by_strangers(world):
             return f"the stranger's {ref} is not on the branch any more; the head is {world.head}"
     return None
 

@@ -17,8 +17,8 @@ from attrs import field, fields, frozen, has
 
 from perago_core.attempt import AttemptState, Known
 from perago_core.description import digest
-from perago_core.errors import PeragoError
-from perago_core.rows import Event, Row
+from perago_core.errors import PeragoError, ProtocolError
+from perago_core.rows import ALWAYS, Event, Row
 from perago_core.rows import Step as TableStep
 from perago_core.value import Value
 from perago_core.values import Attempt
@@ -26,6 +26,9 @@ from perago_simulation.explore import Violation
 from perago_simulation.model import Label, Model, Moves
 from perago_simulation.settings import Setting
 from perago_simulation.world import World
+
+#: The row that is named where a runtime of somebody's own goes another way than the table.
+OWN_ROW = "own"
 
 SCHEMA = "perago.simulation.run/1"
 
@@ -155,6 +158,7 @@ class _Watched:
     def __init__(self, model: Model) -> None:
         self._told: list[Told] = []
         self._table = model.table
+        self._step = model.step
         self._model = copy(model)
         # The model remembers steps it has taken. Here each must be seen, so nothing is remembered.
         self._model.step = lru_cache(maxsize=0)(self._fire)
@@ -167,9 +171,20 @@ class _Watched:
             self._told.clear()
 
     def _fire(self, state: AttemptState, event: Event) -> TableStep[Attempt, Known]:
-        fired = self._table.fire(state, event)
-        self._told.append(Told(state.subject.execution, event, fired.row))
-        return TableStep(fired.state, fired.commands)
+        taken = self._step(state, event)
+        self._told.append(Told(state.subject.execution, event, self._row(state, event, taken.state)))
+        return taken
+
+    def _row(self, state: AttemptState, event: Event, after: AttemptState) -> Row:
+        """Give the row of the table that leads there; where none does, somebody's own runtime goes its own way."""
+        try:
+            fired = self._table.fire(state, event)
+            if fired.state == after:
+                return fired.row
+            says = f"the table's row {fired.row.id} leads to {fired.state.phase.name}"
+        except ProtocolError as problem:
+            says = str(problem)
+        return Row(OWN_ROW, state.phase, type(event), ALWAYS, after.phase, note=f"Not the table's way: {says}")
 
 
 def _choose(

@@ -8,25 +8,42 @@ quick; in a big setting most worlds are new, and a run costs what exploring them
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
 from attrs import field, frozen
 
 from perago_core.value import Value
+from perago_simulation.hunt import STUCK
 from perago_simulation.model import Label, Model
 from perago_simulation.properties import PROPERTIES, Property, When
 from perago_simulation.world import World
 
-#: What goes wrong by itself; everything else is work.
-FAULTS = ("crash", "commit", "expire", "give up", "deliver again", "dropped", "answer lost", "stops waiting")
+#: What may go wrong by itself, by the bound of the setting that allows it; everything else is work.
+ALLOWS: Mapping[str, tuple[str, ...]] = {
+    "crashes": ("crash",),
+    "losses": ("dropped", "answer lost", "stops waiting"),
+    "duplicates": ("deliver again",),
+    "pauses": ("give up", "expire"),
+    "strangers": ("commit",),
+    "foreign_merges": ("merge",),
+    "foreign_resets": ("reset",),
+    "foreign_writes": ("write",),
+    "recreations": ("delete",),
+    "requeues": ("requeue",),
+    "reruns": ("rerun",),
+    "terminations": ("terminate",),
+    "resends": ("resend",),
+}
+FAULTS = tuple(kind for kinds in ALLOWS.values() for kind in kinds)
+_ORDERS = frozenset({"give up", "deliver again", "requeue", "rerun", "terminate"})
 
 
 def fault_of(label: Label) -> str | None:
     """Name the kind of fault a move is, or ``None`` if it is work that has to be done anyway."""
     who, what, about = label
-    if who in {"fault", "stranger", "coordination"} or what in {"give up", "deliver again"}:
+    if who in {"fault", "stranger", "coordination"} or what in _ORDERS:
         return what
     return next((kind for kind in ("dropped", "answer lost", "stops waiting") if about.endswith(kind)), None)
 
@@ -73,9 +90,12 @@ class Country:
         return self.root
 
     def expand(self, node: Node) -> None:
-        """Find out what can happen next."""
+        """Find out what can happen next. A table, store or runtime that gives up is something wrong with this world."""
         world = node.world
-        moves = list(self.model.beginnings() if world is None else self.model.moves(world))
+        try:
+            moves = list(self.model.beginnings() if world is None else self.model.moves(world))
+        except Exception as error:  # noqa: BLE001  whatever somebody's own runtime raises, the run that led here is told
+            node.wrong, moves = (STUCK, f"{type(error).__name__}: {error}"), []
         node.children = tuple(self._node(after) for _, after in moves)
         node.faults = tuple(fault_of(label) for label, _ in moves)
         node.actors = tuple(actor_of(label) for label, _ in moves)
@@ -172,6 +192,7 @@ class Pct(Value):
 
 
 _HALF = 0.5
+_TELL_EVERY = 100
 
 
 def _seeded(seed: int, number: int) -> Random:
@@ -246,6 +267,8 @@ def simulate(
     runs: int,
     steps: int = 200,
     stop_after: int = 1,
+    *,
+    progress: Callable[[int], object] | None = None,
 ) -> Simulation:
     """Make this many runs, of at most so many steps each, and stop early after so many failures."""
     country = Country(model) if isinstance(model, Model) else model
@@ -255,6 +278,8 @@ def simulate(
         node, choices = _walk(country, scheduler.run(number), steps)
         number += 1
         taken += len(choices)
+        if progress is not None and number % _TELL_EVERY == 0:
+            progress(number)
         if node.wrong is not None:
             failures.append(Failure(*node.wrong, tuple(choices), _labels(country, choices)))
     return Simulation(number, taken, time.monotonic() - begun, country.known(), tuple(failures))
@@ -262,7 +287,8 @@ def simulate(
 
 def carry_out(country: Country, choices: Sequence[int]) -> tuple[Node, tuple[Label, ...]]:
     """Make these choices and give where they end; those after the first wrong world are not made."""
-    node, made = _walk(country, Replay(tuple(choices)).run(0), len(choices))
+    # One step more than there are choices: only looking further shows whether somebody gives up there.
+    node, made = _walk(country, Replay(tuple(choices)).run(0), len(choices) + 1)
     return node, _labels(country, made)
 
 
@@ -272,6 +298,8 @@ def _walk(country: Country, choose: Chooser, steps: int) -> tuple[Node, list[int
     for _ in range(steps):
         if node.labels is None:
             country.expand(node)
+            if node.wrong is not None:
+                break
         index = choose(node)
         if not 0 <= index < len(node.children):
             break

@@ -12,30 +12,20 @@ from attrs import field, frozen
 from perago_core.checks import a, count, flag
 from perago_core.value import Value
 from perago_core.values import Backing
+from perago_simulation.capabilities import NEEDS, Capabilities
 
+__all__ = ["NEEDS", "RARE", "Capabilities", "Setting", "setting"]
 
-@frozen(cache_hash=True, repr=False, kw_only=True)
-class Capabilities(Value):
-    """What a store can do. A store without any of these still has branches, merge, relocate and create-if-absent.
-
-    ``revocable_names``: a request that names a deleted branch fails. ``barrier``: a call after which every update the
-    store had begun starts again. ``conditional_merge`` and ``conditional_relocate``: the expected head is checked in
-    the update. ``conditional_claim``: so is the claim.
-    """
-
-    revocable_names: bool = field(default=False, validator=flag)
-    barrier: bool = field(default=False, validator=flag)
-    conditional_merge: bool = field(default=False, validator=flag)
-    conditional_relocate: bool = field(default=False, validator=flag)
-    conditional_claim: bool = field(default=False, validator=flag)
-
-
-#: What each backing relies on, and nothing more.
-NEEDS: Mapping[Backing, Capabilities] = {
-    Backing.SOFT: Capabilities(),
-    Backing.ATOMIC: Capabilities(conditional_merge=True, conditional_relocate=True, conditional_claim=True),
-    Backing.CONDITIONAL: Capabilities(revocable_names=True, barrier=True, conditional_merge=True),
-    Backing.LOCKED: Capabilities(revocable_names=True, barrier=True),
+#: The budgets of what seldom happens, and how the bounds tell of them. A setting without any pays nothing for them.
+RARE: Mapping[str, str] = {
+    "requeues": "requeue(s)",
+    "reruns": "rerun(s)",
+    "resends": "re-sent publication(s)",
+    "terminations": "termination(s)",
+    "foreign_merges": "stranger's merge(s)",
+    "foreign_resets": "stranger's reset(s)",
+    "recreations": "deletion(s) of the branch, made anew where it was",
+    "foreign_writes": "stranger's uncommitted write(s)",
 }
 
 
@@ -46,6 +36,11 @@ class Setting(Value):
     ``attempts`` counts the attempts of each workflow step, retries included. ``crashes``, ``losses`` (answers that do
     not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits by somebody else) are
     budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker still lives.
+
+    The rare ones, see ``RARE``: ``requeues`` hand an open task out again under its id, ``reruns`` one of a workflow
+    that has ended; ``resends`` are copies of a publication made by the transport. With ``collector`` somebody removes
+    names and claims that are no longer needed; with ``early_collector`` claims of every attempt that has ended, which
+    is wrong and is here to show why; with ``data_collector`` also the data of staged commits nobody holds any more.
     """
 
     backing: Backing = field(validator=a(Backing))
@@ -61,15 +56,34 @@ class Setting(Value):
     changes: bool = field(default=True, validator=flag)
     no_ops: bool = field(default=False, validator=flag)
     same_tree: bool = field(default=False, validator=flag)
+    requeues: int = field(default=0, validator=count)
+    reruns: int = field(default=0, validator=count)
+    resends: int = field(default=0, validator=count)
+    terminations: int = field(default=0, validator=count)
+    foreign_merges: int = field(default=0, validator=count)
+    foreign_resets: int = field(default=0, validator=count)
+    recreations: int = field(default=0, validator=count)
+    foreign_writes: int = field(default=0, validator=count)
+    collector: bool = field(default=False, validator=flag)
+    early_collector: bool = field(default=False, validator=flag)
+    data_collector: bool = field(default=False, validator=flag)
+
+    @property
+    def collects(self) -> bool:
+        """Say whether anybody removes anything, rightly or too early."""
+        return self.collector or self.early_collector or self.data_collector
 
     def bounds(self) -> str:
         """Say what was explored, in one line."""
         bodies = " or ".join(name for name, on in (("changed", self.changes), ("unchanged", self.no_ops)) if on)
+        rare = "".join(f", {getattr(self, name)} {what}" for name, what in RARE.items() if getattr(self, name))
+        collector = ", a collector that is too early" if self.early_collector else ", a collector"
+        collector += " of data too" if self.data_collector else ""
         return (
             f"{self.backing.value}, ledger {'on' if self.ledger else 'off'}: {self.steps} step(s) of {self.attempts} "
             f"attempt(s), {self.crashes} crash(es), {self.losses} lost answer(s), {self.duplicates} duplicate(s), "
             f"{self.strangers} stranger's commit(s), {'pauses that resume' if self.pauses else 'no pauses'}, "
-            f"bodies {bodies}{', equal trees' if self.same_tree else ''}"
+            f"bodies {bodies}{', equal trees' if self.same_tree else ''}{rare}{collector if self.collects else ''}"
         )
 
 

@@ -43,17 +43,17 @@ def follow(country: Country, labels: Sequence[Label]) -> Failure | None:
     node = country.begin()
     choices: list[int] = []
     taken: list[Label] = []
-    for label in labels:
+    for label in (*labels, None):
         if node.labels is None:
             country.expand(node)
         assert node.labels is not None
-        if label in node.labels:
+        if label is not None and label in node.labels:
             index = node.labels.index(label)
             choices.append(index)
             taken.append(label)
             node = node.children[index]
-            if node.wrong is not None:
-                return Failure(*node.wrong, tuple(choices), tuple(taken))
+        if node.wrong is not None:
+            return Failure(*node.wrong, tuple(choices), tuple(taken))
     return None
 
 

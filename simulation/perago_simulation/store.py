@@ -7,23 +7,33 @@ subclass ``Store`` and hand it to ``Model``.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from perago_core.plan import Condition, PlanKind
 from perago_simulation.history import merged
-from perago_simulation.settings import Setting
-from perago_simulation.world import Request, World
+from perago_simulation.settings import Capabilities, Setting
+from perago_simulation.world import DIRTY, MISSING, Request, World, branch_of
 
 
 class Store:
-    """A store with the capabilities of the setting."""
+    """A store with the capabilities of the setting. A store of your own may say itself what it ``can`` do."""
+
+    can: ClassVar[Capabilities | None] = None
 
     def refusal(self, setting: Setting, world: World, request: Request) -> str | None:
         """Judge a publication when it begins: by what the store can check, and by nothing else."""
-        plan, able = request.plan, setting.store
+        plan, able, branch = request.plan, setting.store, branch_of(world)
+        # A relocation does not look for uncommitted objects, and carries them on to the new head (T-F5).
+        if branch is MISSING or (branch is DIRTY and plan.kind is PlanKind.MERGE):
+            return f"the branch is {branch}"
         if able.revocable_names and plan.name is not None and request.run not in dict(world.names):
             return "no such name"
-        checked = able.conditional_merge if plan.kind is PlanKind.MERGE else able.conditional_relocate
-        if checked and plan.condition is not Condition.NONE and world.head != plan.expected:
+        can_check = able.conditional_merge if plan.kind is PlanKind.MERGE else able.conditional_relocate
+        checked = can_check and plan.condition is not Condition.NONE
+        if checked and world.head != plan.expected:
             return "unexpected head"
+        if not checked and not able.blind:
+            return "no move without a condition"
         if able.conditional_claim and plan.condition is Condition.HEAD_AND_CLAIM:
             at = world.tasks[world.runs[request.run].task].step
             if world.raised[at] != request.run:

@@ -12,21 +12,24 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
-from perago_simulation.line import line_of
-from perago_simulation.schedule import Chooser, Country, Failure, Node, carry_out
+from perago_simulation.line import command_of
+from perago_simulation.schedule import ALLOWS, Chooser, Country, Failure, Node, carry_out
 from perago_simulation.settings import Setting, setting
+
+#: The backings that keep their promises whatever happens; ``soft`` does not, and is there to be broken.
+STRONG = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED)
 
 #: A drawn number is ``choice * OF_TEN + luck``; with the greatest luck the move is a fault, if one can happen.
 OF_TEN = 10
 
 
-def choice_lists(max_size: int = 80) -> st.SearchStrategy[list[int]]:
+def choices(max_size: int = 80) -> st.SearchStrategy[list[int]]:
     """Draw the choices of a run. Long ones, because Hypothesis left alone draws lists of five."""
     return st.lists(st.integers(0, 12 * OF_TEN - 1), min_size=max_size // 2, max_size=max_size)
 
 
 @st.composite
-def settings_of(draw: st.DrawFn, backings: Sequence[Backing] = tuple(Backing), *, strangers: bool = False) -> Setting:
+def settings(draw: st.DrawFn, backings: Sequence[Backing] = STRONG, *, strangers: bool = False) -> Setting:
     """Draw a setting on a store that offers exactly what its backing needs."""
     return setting(
         draw(st.sampled_from(backings)),
@@ -41,6 +44,16 @@ def settings_of(draw: st.DrawFn, backings: Sequence[Backing] = tuple(Backing), *
         no_ops=draw(st.booleans()),
         same_tree=draw(st.booleans()),
     )
+
+
+def troubles(of: Setting) -> st.SearchStrategy[list[tuple[str, int]]]:
+    """Draw what is to go wrong: kinds of fault, each with how many chances it lets pass.
+
+    Left to a machine's rules alone, most runs would be over before anything goes wrong.
+    """
+    kinds = [kind for bound, allowed in ALLOWS.items() if getattr(of, bound) for kind in allowed]
+    trouble = st.tuples(st.sampled_from(kinds), st.just(0) | st.integers(0, 20))
+    return st.lists(trouble, max_size=4) if kinds else st.just([])
 
 
 def chooser(numbers: Sequence[int]) -> Chooser:
@@ -61,20 +74,28 @@ def chooser(numbers: Sequence[int]) -> Chooser:
 
 def drive(country: Country, numbers: Sequence[int], steps: int = 500) -> Failure | None:
     """Make the run these numbers stand for, and give how it fails, if it does."""
-    choose, choices = chooser(numbers), list[int]()
+    choose, made = chooser(numbers), list[int]()
     node = country.begin()
-    while node.wrong is None and len(choices) < steps:
+    while len(made) < steps:
         if node.labels is None:
             country.expand(node)
-        index = choose(node)
+        index = choose(node) if node.wrong is None else -1
         if index < 0:
-            return None
-        choices.append(index)
+            break
+        made.append(index)
         node = node.children[index]
-    return None if node.wrong is None else Failure(*node.wrong, tuple(choices), carry_out(country, choices)[1])
+    return None if node.wrong is None else Failure(*node.wrong, tuple(made), carry_out(country, made)[1])
+
+
+def hold(country: Country, numbers: Sequence[int], steps: int = 500) -> None:
+    """Make the run these numbers stand for; if it breaks a property, say how, and how to see it again."""
+    failure = drive(country, numbers, steps)
+    if failure is not None:
+        raise AssertionError(explain(country, failure))
 
 
 def explain(country: Country, failure: Failure) -> str:
     """Say what failed, how to see it again, and what happened."""
     happened = "\n".join(f"  {number:2} {' '.join(label)}" for number, label in enumerate(failure.labels, start=1))
-    return f"{failure.property}: {failure.problem}\n{line_of(country.model, failure.choices)}\n{happened}"
+    command = command_of(country.model, failure.choices)
+    return f"{failure.property}: {failure.problem}\nto see it again: {command}\n{happened}"

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcome
 from perago_core.attempt import AttemptState, Phase, commands, start, step
-from perago_core.attempt.events import BodyDone, StagingWanted
+from perago_core.attempt.events import BodyDone, BodyFailed, StagingWanted
 from perago_core.attempt.failures import AttemptLost, DeadlineExceeded
 from perago_core.budget import PublishBudget
 from perago_core.errors import ProtocolError
@@ -322,16 +322,23 @@ def test_interruption_before_publishing_publishes_nothing(backing: Backing) -> N
 
 
 @pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
-def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(backing: Backing) -> None:
+@pytest.mark.parametrize("end", [Fault.DROPPED, BodyFailed("whoever runs", "stopped")], ids=["lost", "failed"])
+def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(
+    backing: Backing,
+    end: Fault | BodyFailed,
+) -> None:
     """A stale worker's FAILED could end the attempt of its successor under the same task id (W-21, S-40)."""
     world = World()
+    attempt = world.attempt(1, backing)
     asked = iter([None, AttemptLost("the heartbeat found another worker")])
+    if isinstance(end, BodyFailed):
+        world.workspace.events.append(evolve(end, execution=attempt.execution))
 
     def interrupts(state: AttemptState) -> Event | None:
         return next(asked, None) if state.phase is Phase.BODY else None
 
-    ports = world.ports({"workspace": {"run": [Fault.DROPPED]}})
-    result = drive(world.attempt(1, backing), ports, interrupts=interrupts)
+    ports = world.ports({"workspace": {"run": [end if isinstance(end, Fault) else None]}})
+    result = drive(attempt, ports, interrupts=interrupts)
     assert (result.result is None) is (backing is not Backing.SOFT)
     assert world.store.history() == [INPUT]
 
@@ -341,7 +348,7 @@ def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(b
 def test_an_interruption_that_is_told_for_ever_ends_the_execution_all_the_same(backing: Backing, phase: Phase) -> None:
     """A lost attempt stays lost. Once the result is on its way that changes nothing, and must not stop it either."""
     world = World()
-    reached: list[Phase] = []
+    reached: list[object] = []
 
     def interrupts(state: AttemptState) -> Event | None:
         reached.append(state.phase)

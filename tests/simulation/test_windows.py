@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.windows import ELSEWHERE, PATHS, PERTURBATIONS, WINDOWS, windows
+from perago_simulation.ladder import ENVIRONMENTS
+from perago_simulation.line import model_of, read_line
+from perago_simulation.properties import PROPERTIES
+from perago_simulation.replay import replay
+from perago_simulation.window_register import ELSEWHERE, PERTURBATIONS, WINDOWS
+from perago_simulation.windows import OUTCOMES, PATHS, Window, windows
+
+TESTS = Path(__file__).parents[1]
+STRONG = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED)
 
 by_path = pytest.mark.parametrize("path", list(PATHS))
 by_ledger = pytest.mark.parametrize("ledger", [False, True], ids=["ledger-off", "ledger-on"])
+by_backing = pytest.mark.parametrize("backing", list(Backing), ids=lambda each: each.value)
+
+
+@cache
+def found(backing: Backing, path: str, *, ledger: bool) -> tuple[Window, ...]:
+    return tuple(windows(backing, path, ledger=ledger))
 
 
 def named(text: str) -> set[int]:
     """Read `CW-01 to CW-07, CW-20` as numbers."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for first, last in re.findall(r"CW-(\d+)(?: to CW-(\d+))?", text):
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def test_every_window_is_covered_or_explained() -> None:
@@ -34,21 +50,54 @@ def test_every_perturbation_is_covered_or_explained() -> None:
     assert list(PERTURBATIONS) == [f"N-{number:02d}" for number in range(1, 17)]
 
 
+def test_whatever_is_said_to_cover_something_exists() -> None:
+    """A register that names a test nobody has is a promise nobody keeps."""
+    for text in (*ELSEWHERE.values(), *PERTURBATIONS.values()):
+        for module, _, name in re.findall(r"((?:core|simulation)/test_\w+)(::(test_\w+))?", text):
+            source = (TESTS / f"{module}.py").read_text(encoding="utf-8")
+            assert f"def {name}" in source, f"{module} has no {name}"
+        assert set(re.findall(r"\*([^*]+)\*", text)) <= set(ENVIRONMENTS)
+
+
+def test_an_execution_is_killed_wherever_a_window_is_named() -> None:
+    """CW-01 to CW-34: a window that no run dies in would be covered by its name only."""
+    died = {window.waiting_for for backing in Backing for path in PATHS for window in found(backing, path, ledger=True)}
+    assert died == set(WINDOWS)
+
+
+@by_path
+@by_backing
+def test_every_run_replays_and_ends_where_it_says(backing: Backing, path: str) -> None:
+    """A window is its list of choices: to the kill, and on to each thing that may come of it."""
+    judges = {each.id: each.judge for each in PROPERTIES}
+    for window in found(backing, path, ledger=True):
+        run = read_line(window.line())
+        steps = replay(model_of(run), run.choices)
+        assert steps[-1].label[:2] == ("fault", "crash")
+        assert steps[-2].label == window.after
+        assert set(window.outcomes) <= set(OUTCOMES)
+        for what in window.broken:
+            run = read_line(window.line(what))
+            longer = replay(model_of(run), run.choices)
+            assert longer[: len(steps)] == steps
+            assert judges[what](window.setting, longer[-1].after) is not None
+
+
 @by_ledger
 @by_path
-@pytest.mark.parametrize("backing", [Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED], ids=lambda each: each.value)
+@pytest.mark.parametrize("backing", STRONG, ids=lambda each: each.value)
 def test_dying_anywhere_breaks_nothing_on_a_strong_backing(backing: Backing, path: str, ledger: bool) -> None:
     """P-16, L-02, L-03: whatever the dead one still had on its way, a fresh attempt completes or fails closed."""
-    found = list(windows(backing, path, ledger=ledger))
-    assert len(found) > 5
-    assert [window for window in found if window.broken] == []
+    all_of_them = found(backing, path, ledger=ledger)
+    assert len(all_of_them) > 5
+    assert [window for window in all_of_them if window.broken] == []
     expected = {"completes"} if backing is not Backing.LOCKED else {"completes", "fails closed"}
-    assert {outcome for window in found for outcome in window.outcomes} <= expected
-    assert all("completes" in window.outcomes for window in found)
+    assert {outcome for window in all_of_them for outcome in window.outcomes} <= expected
+    assert all("completes" in window.outcomes for window in all_of_them)
 
 
 @by_path
 def test_soft_breaks_exactly_where_a_publication_is_on_its_way(path: str) -> None:
     """P-15: dying before the send or after the answer is harmless; a request that outlives its sender is not."""
-    for window in windows(Backing.SOFT, path):
+    for window in found(Backing.SOFT, path, ledger=False):
         assert bool(window.broken) is ("on its way" in window.residue), window

@@ -120,9 +120,9 @@ def task_key(target: Target, logical_task: str) -> str:
 
 
 def record_ref(claim: Claim) -> str:
-    """Name the ref of one attempt's claim record."""
+    """Name the ref of one attempt's claim record. Every delivery of the attempt shares it: one of them publishes."""
     attempt = _digest(claim.workflow_id, claim.task_id)
-    return f"{CLAIMS}{task_key(claim.target, claim.logical_task)}/{claim.number}-{attempt}"
+    return f"{CLAIMS}{task_key(claim.target, claim.logical_task)}/{attempt}"
 
 
 def raised_ref(target: Target, logical_task: str) -> str:

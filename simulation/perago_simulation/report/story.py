@@ -17,7 +17,20 @@ from perago_simulation.properties import PROPERTIES, Property, When
 from perago_simulation.replay import Step, Stored, replay, replay_stored
 from perago_simulation.report import words
 from perago_simulation.report.graph import Node, graphs
-from perago_simulation.world import COMPLETED, DEAD, ENDED, NOBODY, RUNNING, Request, Run, Task, World
+from perago_simulation.world import (
+    CLEAN,
+    COMPLETED,
+    DEAD,
+    ENDED,
+    NOBODY,
+    RUNNING,
+    TARGET,
+    Request,
+    Run,
+    Task,
+    World,
+    branch_of,
+)
 
 
 @frozen(repr=False)
@@ -190,10 +203,11 @@ def _request(request: Request) -> Line:
 
 
 def _records(world: World | None) -> list[Line]:
-    """Tell of what else is written down: claims, intents, the lease. Backings that have none of it show none."""
+    """Tell of what else there is: claims, intents, the lease, and what is wrong with the branch if anything is."""
     if world is None:
         return []
+    branch = [] if branch_of(world) == CLEAN else [Line("branch", TARGET.branch, branch_of(world))]
     claims = [Line("claim", f"{claim.execution} for {claim.task_id}", "stands") for claim in world.claims]
     intents = [Line("intent", f"of e{run}", "open") for run in world.intents]
     holder, _ = world.lease
-    return [*claims, *intents, *([] if holder == NOBODY else [Line("lease", f"of e{holder}", "held")])]
+    return [*branch, *claims, *intents, *([] if holder == NOBODY else [Line("lease", f"of e{holder}", "held")])]

@@ -13,6 +13,7 @@ from perago_simulation.world import COMPLETED, OPEN, TARGET, World
 
 #: The names of the lanes that are not executions.
 ORCHESTRATOR, STORE, COORDINATION, STRANGER, FAULT = "orchestrator", "store", "coordination", "stranger", "fault"
+COLLECTOR = "collector"
 
 #: Whom an execution talks to, by command, where it is not the store.
 _TO: Mapping[str, str] = {
@@ -172,8 +173,23 @@ _ELSEWHERE: Mapping[tuple[str, str], Callable[[Step, str], str]] = {
     (STORE, "refuse"): _refuse,
     (ORCHESTRATOR, "hand out"): lambda _step, about: f"hands {about}",
     (ORCHESTRATOR, "deliver again"): lambda _step, about: f"delivers again: {about}",
+    (ORCHESTRATOR, "requeue"): lambda _step, about: f"hands out once more: {about}",
+    (ORCHESTRATOR, "rerun"): lambda _step, about: f"is told to run again: {about}",
+    (ORCHESTRATOR, "terminate"): lambda _step, about: f"ends the workflow at {about}",
     (ORCHESTRATOR, "give up"): lambda step, about: f"gives up on {about}{_alive(step)}",
     (STRANGER, "commit"): lambda _step, about: f"commits {about}",
+    (STRANGER, "merge"): lambda _step, about: f"merges {about}",
+    (STRANGER, "reset"): lambda _step, about: f"resets {TARGET.branch} to {about}",
+    (STRANGER, "delete"): lambda _step, about: f"deletes {TARGET.branch}, which was at {about}",
+    (STRANGER, "recreate"): lambda _step, about: f"makes {TARGET.branch} anew at {about}",
+    (STRANGER, "write"): lambda _step, about: f"leaves {about} on {TARGET.branch}",
+    (STRANGER, "discard"): lambda _step, about: f"discards {about}",
+    (COLLECTOR, "drop name"): lambda _step, about: f"deletes the staging name of {about}",
+    (COLLECTOR, "empty"): lambda _step, about: f"removes the data of {about}, which nobody holds",
+    (COLLECTOR, "barrier"): lambda _step, about: f"passes the store's barrier for {about}",
+    (COLLECTOR, "remove claims"): lambda _step, about: f"removes the claims of {about}",
+    (COLLECTOR, "remove claim"): lambda _step, about: f"removes the claim of {about}",
+    (FAULT, "resend"): lambda _step, about: f"the transport sends the {about} again",
     (FAULT, "crash"): lambda _step, _about: "crashes",
     (COORDINATION, "expire"): lambda _step, about: f"lets the {about} expire",
 }

@@ -1,0 +1,157 @@
+"""What may happen to processes that share one store: each single call, what goes wrong with it, and death in between.
+
+A call is answered, refused, or not answered. An unanswered one is still on its way: it may land at any later moment, or
+never. A process dies between two calls, and the next one may be on its way then. What goes wrong comes out of budgets;
+everything else may happen as often as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.calls import Call
+from perago_simulation.cluster.store import Shared, serve
+
+#: The calls that change nothing: whether an unanswered one arrived makes no difference.
+READS = frozenset({"get", "list", "head", "look", "claims", "probe", "reload", "now", "wall", "sleep"})
+REFUSED = NotDone("refused")
+UNANSWERED = Unknown("no answer")
+
+
+class Left(NamedTuple):
+    """How often something may still go wrong: calls that are refused or not answered, processes that die."""
+
+    faults: int = 0
+    crashes: int = 0
+
+
+class World(NamedTuple):
+    """Everything there is. ``outside`` is what the kind of processes needs besides the coordination store."""
+
+    shared: Shared
+    outside: Any
+    processes: tuple[Any, ...]
+    left: Left = Left()
+    late: tuple[Call, ...] = ()
+
+    def with_process(self, index: int, process: object) -> World:
+        """Give the world with another process in this place."""
+        before = self.processes
+        return self._replace(processes=(*before[:index], process, *before[index + 1 :]))
+
+
+class Label(NamedTuple):
+    """What happened: who did it, what it was, how it was answered, and whether something went wrong."""
+
+    actor: str
+    does: str
+    answer: Answer[Any] | None = None
+    fault: bool = False
+
+    def __str__(self) -> str:
+        said = "" if self.answer is None else f" -> {_shown(self.answer)}"
+        return f"{self.actor}: {self.does}{said}"
+
+
+Move: TypeAlias = tuple[Label, World]
+Moves: TypeAlias = Iterator[Move]
+
+
+class Cluster:
+    """The moves that all kinds of processes have; a kind adds what its processes do and what surrounds them."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def beginnings(self) -> Iterator[World]:
+        """Give the worlds it may begin in."""
+        raise NotImplementedError
+
+    def call(self, world: World, index: int) -> Call | None:
+        """Give the call a process makes next."""
+        raise NotImplementedError
+
+    def answered(self, world: World, index: int, answer: Answer[Any]) -> object:
+        """Give the process after its call was answered."""
+        raise NotImplementedError
+
+    def died(self, world: World, index: int) -> object:
+        """Give the process after its death."""
+        raise NotImplementedError
+
+    def alive(self, process: Any) -> bool:  # noqa: ANN401  whatever the kind of processes keeps
+        """Say whether a process can die."""
+        raise NotImplementedError
+
+    def own_moves(self, world: World, index: int) -> Moves:
+        """Give what a process does by itself while it has no call to make."""
+        raise NotImplementedError
+
+    def surroundings(self, world: World) -> Moves:
+        """Give what happens without any process: time passes, somebody else acts."""
+        raise NotImplementedError
+
+    def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
+        """Give every way a call may be answered while nothing goes wrong."""
+        del index
+        answer, shared = serve(world.shared, call)
+        yield answer, world._replace(shared=shared)
+
+    def landed(self, world: World, call: Call) -> World:
+        """Give the world after a call nobody waits for any more has landed."""
+        return world._replace(shared=serve(world.shared, call)[1])
+
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def moves(self, world: World) -> Moves:
+        """Give everything that may happen next."""
+        for index in range(len(world.processes)):
+            call = self.call(world, index)
+            if call is None:
+                yield from self.own_moves(world, index)
+            else:
+                yield from self._call(world, index, call)
+            if world.left.crashes and self.alive(world.processes[index]):
+                yield from self._die(world, index, call)
+        for number, late in enumerate(world.late):
+            rest = world._replace(late=(*world.late[:number], *world.late[number + 1 :]))
+            yield Label("network", f"lands: {_words(late)}"), self.landed(rest, late)
+            yield Label("network", f"loses: {_words(late)}"), rest
+        yield from self.surroundings(world)
+
+    def _call(self, world: World, index: int, call: Call) -> Moves:
+        name, does = self.names[index], _words(call)
+        for answer, after in self.serve(world, index, call):
+            yield Label(name, does, answer), after.with_process(index, self.answered(world, index, answer))
+        if world.left.faults and call.port != "clock":
+            poorer = world._replace(left=world.left._replace(faults=world.left.faults - 1))
+            for answer in (REFUSED, UNANSWERED):
+                after = poorer.with_process(index, self.answered(world, index, answer))
+                if answer is UNANSWERED:
+                    after = _on_its_way(after, call)
+                yield Label(name, does, answer, fault=True), after
+
+    def _die(self, world: World, index: int, call: Call | None) -> Moves:
+        poorer = world._replace(left=world.left._replace(crashes=world.left.crashes - 1))
+        after = poorer.with_process(index, self.died(world, index))
+        yield Label(self.names[index], "dies", fault=True), after
+        if call is not None and (sending := _on_its_way(after, call)) is not after:
+            yield Label(self.names[index], f"dies sending: {_words(call)}", fault=True), sending
+
+
+def _on_its_way(world: World, call: Call) -> World:
+    """Keep a call that may still land; one that changes nothing need not be kept."""
+    return world if call.method in READS else world._replace(late=(*world.late, call))
+
+
+def _words(call: Call) -> str:
+    return f"{call.method} {str(call.args[0]).split('/')[0]}" if call.args else call.method
+
+
+def _shown(answer: Answer[Any]) -> str:
+    if not isinstance(answer, Done):
+        return answer.reason
+    text = str(answer.value)
+    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  a trace is read by people

@@ -1,0 +1,48 @@
+"""The task that crash tests run: what its body does stands in a file, so that each attempt can be told something else.
+
+Copied into a project once for each case, with the constants replaced: a worker polls for the tasks it has imported, so
+a task of its own is how a test hands an attempt to one particular worker.
+"""
+
+import secrets
+import time
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from perago_worker import Workspace, task
+
+NAME = "breakable"
+READ_ONLY = False
+RETRIES = 30
+#: Seconds without a sign of life after which the orchestrator gives an attempt up.
+PATIENCE = 4.0
+
+
+class Orders(BaseModel):
+    """Where it stands what to do, and how long that takes."""
+
+    plan: Path
+    seconds: float = 0.0
+
+
+class Token(BaseModel):
+    """What the published files say, so that a result can be compared with what it was published with (S-06)."""
+
+    token: str
+
+
+@task(name=NAME, workspace=Workspace(read_only=READ_ONLY), retries=RETRIES, retry_delay=0, response_timeout=PATIENCE)
+def breakable(workspace: Path, params: Orders) -> Token:
+    """Change something, nothing, or fail."""
+    plan = params.plan.read_text(encoding="utf-8").strip()
+    time.sleep(params.seconds)
+    file = workspace / "token"
+    if plan == "fail":
+        (workspace / "half-done").write_text("never to be seen", encoding="utf-8")
+        raise RuntimeError("told to fail")
+    if plan == "change":
+        file.write_text(secrets.token_hex(8), encoding="utf-8")
+        (workspace / "data" / "big").write_bytes(secrets.token_bytes(20_000))
+        (workspace / "data" / "old").unlink(missing_ok=True)
+    return Token(token=file.read_text(encoding="utf-8"))

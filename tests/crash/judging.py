@@ -1,0 +1,167 @@
+"""What must be true at rest, judged from outside: by git, by the orchestrator's answers, by the ledger's records.
+
+Each sentence begins with the identifier of the promise that is broken.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from attrs import frozen
+
+from perago_core.driver import run
+from perago_core.ledger.codec import Unreadable, decode
+from perago_core.ledger.records import Audit, Intent, IntentState, Settlement
+from perago_core.ports import Entry
+from perago_core.recovery import Mode, sweep
+from perago_core.values import CommitRef, Target, TaskStatus
+from perago_worker.collecting import collect
+from perago_worker.pipelines import AttemptView, PipelineView
+from perago_worker.starting import ports
+from tests.crash.yard import REPOSITORY, Yard, done
+
+
+@frozen
+class Line:
+    """One workflow on a branch of its own: where it began, what strangers put there, whether it can complete."""
+
+    target: Target
+    first: CommitRef
+    workflow: str
+    strangers: tuple[CommitRef, ...] = ()
+    completes: bool = True
+
+
+def judge_line(yard: Yard, line: Line) -> list[str]:
+    """Judge one branch and its workflow."""
+    view = yard.view(line.workflow)
+    accepted = [each for each in view.attempts if each.status is TaskStatus.COMPLETED]
+    broken = [] if view.succeeded is line.completes else [f"L-01 {line.workflow} is {view.status}: {view.reason}"]
+    steps = [each.step for each in accepted]
+    if len(set(steps)) != len(steps):
+        broken.append(f"S-05 a step was accepted more than once: {steps}")
+    return broken + _judge_history(yard, line, accepted) + judge_outputs(yard, view)
+
+
+def _judge_history(yard: Yard, line: Line, accepted: list[AttemptView]) -> list[str]:
+    """The branch is what was accepted, in that order, on what was there: nothing lost, nothing between, linear."""
+    expected = [line.first, *line.strangers]
+    expected += [CommitRef(each.ref) for each in accepted if each.ref is not None and each.ref not in expected]
+    history = done(yard.store.history(line.target, limit=10_000))
+    found = [commit.ref for commit in reversed(history)]
+    broken = [f"S-01 accepted {ref} is not on {line.target}" for ref in expected if ref not in found]
+    if any(len(commit.parents) > 1 for commit in history):
+        broken.append(f"S-04 {line.target} has a commit with two parents")
+    extra = [ref for ref in found if ref not in expected]
+    if extra and found[-1] in extra:
+        broken.append(f"S-02b the head of {line.target} was never accepted: {extra}")
+    elif extra:
+        broken.append(f"S-03 {line.target} holds what was never accepted: {extra}")
+    if not broken and found != expected:
+        broken.append(f"S-03 {line.target} is out of order: {found}, not {expected}")
+    return broken
+
+
+def judge_outputs(yard: Yard, view: PipelineView) -> list[str]:
+    """An accepted result says what the commit it names holds (S-06)."""
+    broken: list[str] = []
+    for each in view.attempts:
+        if each.status is not TaskStatus.COMPLETED:
+            continue
+        said = view.output[each.step]["result"].get("token")
+        with done(yard.store.read(REPOSITORY, CommitRef(each.ref or "")).get("token")) as file:
+            holds = file.read().decode()
+        if said != holds:
+            broken.append(f"S-06 {each.step} reported {said!r}, and its commit holds {holds!r}")
+    return broken
+
+
+def judge_rest(yard: Yard, lines: Iterable[Line]) -> list[str]:
+    """Settle and collect as ``perago recover --settle`` and ``perago gc`` do; then nothing may be left of anybody."""
+    lines = tuple(lines)
+    broken: list[str] = []
+    for line in lines:
+        swept = done(run(sweep(line.target, Mode.SETTLE_ONLY, "judge"), ports(yard.stack)))
+        broken += [
+            f"S-21 {each.operation_id} stays open: {each.reason}" for each in swept.outcomes if each.audit is None
+        ]
+    if lines:
+        collect(yard.stack, yard.pipelines, lines[0].target, older_than=0.0)
+    return broken + _judge_ledger(yard, lines) + _judge_leftovers(yard) + _judge_git(yard)
+
+
+def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
+    """One audit record for each operation, of the kind it was settled as; accepted is what the authority accepted."""
+    store = yard.coordination
+    # A writer that dies between an intent's record and its pointer leaves a record that no sweep will ever look at. It
+    # announces nothing, because the effect comes after the pointer; but then it must still be as it was first written.
+    broken = [f"S-21 left open: {entry.key}" for entry in done(store.list("open/"))]
+    unlisted = [decode(Intent, entry) for entry in done(store.list("intent/"))]
+    broken += [f"S-21 left behind: {each}" for each in unlisted if not _never_armed(each, done(store.list("settled/")))]
+    audits = {entry.key.partition("/")[2]: decode(Audit, entry) for entry in done(store.list("audit/"))}
+    settled = {entry.key.partition("/")[2]: decode(Settlement, entry) for entry in done(store.list("settled/"))}
+    if audits.keys() != settled.keys():
+        broken.append(f"S-21 settled and audited differ: {sorted(audits.keys() ^ settled.keys())}")
+    accepted = set[str | None]()
+    for line in lines:
+        for each in yard.orchestrator.tasks(line.workflow):
+            snapshot = done(yard.orchestrator.reload(line.workflow, each.task_id))
+            if snapshot is not None and snapshot.status is TaskStatus.COMPLETED:
+                accepted.add(snapshot.result_execution)
+    for key, audit in audits.items():
+        settlement = settled.get(key)
+        if not isinstance(audit, Audit) or not isinstance(settlement, Settlement):
+            broken.append(f"S-21 the records of {key} cannot be read: {audit}, {settlement}")
+        elif audit.kind is not settlement.kind or audit.kind.accepts is not (audit.execution in accepted):
+            broken.append(f"S-19 {key} is audited as {audit.kind.value}, settled as {settlement.kind.value}")
+    return broken
+
+
+def _never_armed(intent: Intent | Unreadable, settled: tuple[Entry, ...]) -> bool:
+    return (
+        isinstance(intent, Intent)
+        and intent.state is IntentState.ARMED
+        and not any(entry.key.endswith(intent.operation_id) for entry in settled)
+    )
+
+
+def _judge_leftovers(yard: Yard) -> list[str]:
+    """No staging name, no claim, no directory (S-33)."""
+    names = [each.name for each in done(yard.store.staging_names(REPOSITORY))]
+    rooms = sorted(path.name for path in (yard.folder / ".perago" / "work").iterdir())
+    claims = done(yard.store.all_claims(REPOSITORY))
+    found = (("staging names", names), ("rooms", rooms), ("claims", claims))
+    return [f"S-33 {what} are left: {left}" for what, left in found if left]
+
+
+def _judge_git(yard: Yard) -> list[str]:
+    """An ordinary git finds nothing wrong, and no lock is left."""
+    folder = yard.folder / ".perago" / "store" / f"{REPOSITORY}.git"
+    locks = [str(path.relative_to(folder)) for path in folder.rglob("*.lock")]
+    broken = [f"P-15 locks are left: {locks}"] if locks else []
+    checked = _git(folder, "fsck", "--strict", "--no-dangling")
+    if checked.returncode != 0 or checked.stderr.strip():
+        broken.append(f"P-16 git fsck: {checked.stderr} {checked.stdout}")
+    return broken
+
+
+def add_strangers(yard: Yard, target: Target, first: CommitRef, count: int = 2) -> tuple[CommitRef, ...]:
+    """Put commits of somebody else on a branch, with git's own tools."""
+    folder = yard.folder / ".perago" / "store" / f"{REPOSITORY}.git"
+    made = [first]
+    for number in range(count):
+        tree = f"{first}^{{tree}}"
+        author = ["-c", "user.name=stranger", "-c", "user.email=stranger@example.org"]
+        found = _git(folder, *author, "commit-tree", tree, "-p", made[-1], "-m", f"stranger {number}")
+        assert found.returncode == 0, found.stderr
+        made.append(CommitRef(found.stdout.strip()))
+    moved = _git(folder, "update-ref", f"refs/heads/{target.branch}", made[-1], first)
+    assert moved.returncode == 0, moved.stderr
+    return tuple(made[1:])
+
+
+def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = ["git", "--git-dir", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603  no shell

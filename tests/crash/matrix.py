@@ -1,0 +1,227 @@
+"""The kill matrix: a real worker dies, or stands still, before and after every port call of every route.
+
+Theory of operation
+-------------------
+1. *Which points are there?* A worker walks every route once and writes down the points it passes (``discover``).
+   Nothing is listed by hand, so a new call of the core is a new case.
+2. *One case* is a branch, a workflow of two steps and a task of its own, so that its first attempt goes to its victim
+   and to nobody else. Cases are played in batches: all victims first, then one healthy worker for all of them. So a
+   time-out is waited for once a batch.
+3. A stopped victim wakes when its successor, and the step after it, were accepted (N-03, N-15); then it drains.
+4. Everything is judged from outside (``judging``), with the ledger settled and the garbage collected.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from perago_core.failpoints import CATALOGUE
+from tests.crash.judging import Line, add_strangers, judge_line, judge_rest
+from tests.crash.yard import WorkerProcess, Yard, wait_for
+
+#: Each backing with the policy that leads to it on the embedded stack.
+POLICIES = {"atomic": "auto", "locked": "disable", "soft": "soft"}
+AFTER = "after"
+#: Calls that time makes, not the conversation: how often they come differs, so only their first time is a case.
+_TIMED = ("orchestrator.poll", "orchestrator.extend", "coordination.keep_alive")
+_PATIENCE = 4.0
+_LEASE = 3.0
+#: A body that lasts longer than a heartbeat, so that there is one.
+_LONG = 0.5
+
+
+@frozen
+class Route:
+    """A way through the protocol: what the first attempts do, and what the branch looks like then."""
+
+    name: str
+    victim: str
+    final: str
+    abandoned: bool = False
+    read_only: bool = False
+    strangers: bool = False
+
+
+ROUTES = {
+    each.name: each
+    for each in (
+        Route("first", "change", "change"),
+        Route("replacement", "change", "change", abandoned=True),
+        Route("no-op", "nothing", "nothing"),
+        Route("return", "nothing", "nothing", abandoned=True),
+        Route("read-only", "nothing", "nothing", read_only=True),
+        Route("failing", "fail", "change"),
+        Route("refused", "change", "change", strangers=True),
+    )
+}
+
+
+@frozen
+class Case:
+    """One victim: what happens to it, where, at which passing."""
+
+    route: str
+    point: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.route}: {self.point} {self.count}"
+
+
+@frozen
+class Verdict:
+    """What became of a case. ``reached``: the victim really came to its point."""
+
+    case: Case
+    reached: bool
+    broken: tuple[str, ...] = ()
+
+
+@frozen
+class _Play:
+    """A case that is under way."""
+
+    case: Case
+    name: str
+    line: Line
+
+    @property
+    def route(self) -> Route:
+        return ROUTES[self.case.route]
+
+
+def discover(folder: Path, backing: str) -> tuple[Case, ...]:
+    """Walk every route once, and give a case for each passing of each point."""
+    with Yard(folder, POLICIES[backing]) as yard:
+        # Just as many attempts as are needed: after a failure there would be a second.
+        plays = [
+            _set_up(yard, Case(each.name, "", 0), f"r{number}", retries=int(each.abandoned))
+            for number, each in enumerate(ROUTES.values())
+        ]
+        _abandon(yard, plays)
+        names = {play.name: play.case.route for play in plays}
+        witness = yard.worker(*names, fate=f"list {folder / 'points'}", until_idle=True)
+        assert witness.wait() == 0, witness.said()
+        lines = [line.split() for line in (folder / "points").read_text(encoding="utf-8").splitlines()]
+    seen = dict.fromkeys(
+        Case(names[words[2]] if len(words) > 2 else "first", words[0], int(words[1])) for words in lines
+    )
+    return tuple(each for each in seen if each.count == 1 or not each.point.startswith(_TIMED))
+
+
+def play_batch(folder: Path, backing: str, action: str, cases: Iterable[Case]) -> list[Verdict]:
+    """Play cases on one project: ``kill`` or ``stop`` their victims, go on to rest, judge."""
+    with Yard(folder, POLICIES[backing]) as yard:
+        yard.add_task(AFTER)
+        yard.plan(AFTER, "change")
+        plays = [_set_up(yard, case, f"c{number}") for number, case in enumerate(cases)]
+        _abandon(yard, plays)
+        with ThreadPoolExecutor(2) as pool:
+            victims = list(pool.map(lambda play: _strike(yard, play, action), plays))
+        for play in plays:
+            yard.plan(play.name, play.route.final)
+        healthy = yard.worker(capacity=3)
+        _rest(yard, plays, healthy)
+        ends = [victim.drain() if victim.process.poll() is None else None for victim in victims]
+        assert healthy.drain() == 0, healthy.said()
+        verdicts = [
+            _judge(yard, play, action, victim, end) for play, victim, end in zip(plays, victims, ends, strict=True)
+        ]
+        together = tuple(judge_rest(yard, [play.line for play in plays]))
+        return [evolve(verdicts[0], broken=(*verdicts[0].broken, *together)), *verdicts[1:]]
+
+
+def _set_up(yard: Yard, case: Case, name: str, retries: int | None = None) -> _Play:
+    """Make a case's branch, task and workflow. A branch that strangers moved can only be given up, and soon."""
+    route = ROUTES[case.route]
+    limit = {"RETRIES": retries} if retries is not None else {"RETRIES": 2} if route.strangers else {}
+    yard.add_task(name, {"READ_ONLY": route.read_only, **limit})
+    yard.plan(name, "change" if route.abandoned else route.victim)
+    target, first = yard.branch(name)
+    tasks = (name,) if retries is not None else (name, AFTER)
+    seconds = _LONG if case.route == "first" and "orchestrator.extend" in (case.point or "orchestrator.extend") else 0.0
+    workflow = yard.start(name, tasks, target, first, seconds=seconds)
+    strangers = add_strangers(yard, target, first) if route.strangers else ()
+    return _Play(case, name, Line(target, first, workflow, strangers, completes=not route.strangers))
+
+
+def _abandon(yard: Yard, plays: Iterable[_Play]) -> None:
+    """Have the first attempts of some routes published and abandoned, and wait until that is known."""
+    names = [play.name for play in plays if play.route.abandoned]
+    if not names:
+        return
+    command = [sys.executable, "-m", "tests.crash.abandoning", str(yard.folder), ",".join(names), str(len(names))]
+    dead = yard.spawn(command)
+    assert dead.wait() == -9, dead.said()
+    time.sleep(max(_PATIENCE, _LEASE) + 0.2)
+    for play in plays:
+        if play.route.abandoned:
+            yard.plan(play.name, play.route.victim)
+
+
+def _strike(yard: Yard, play: _Play, action: str) -> WorkerProcess:
+    """Start the victim and wait until it is dead, stopped, or through without having come to its point."""
+    case = play.case
+    # A heartbeat is a transaction of another thread. Who is stopped in one blocks the embedded orchestrator for all.
+    calm = () if action == "kill" or "extend" in case.point else ("budget.heartbeat_interval=10",)
+    victim = yard.worker(play.name, fate=f"{action} {case.point} {case.count}", until_idle=True, settings=calm)
+    wait_for(lambda: victim.process.poll() is not None or victim.is_stopped(), f"the victim of {case}")
+    return victim
+
+
+def _rest(yard: Yard, plays: Iterable[_Play], healthy: WorkerProcess) -> None:
+    running = list(plays)
+
+    def is_over() -> bool:
+        assert healthy.process.poll() is None, healthy.said()
+        running[:] = [play for play in running if yard.view(play.line.workflow).running]
+        return not running
+
+    wait_for(is_over, "all workflows to end")
+
+
+def _judge(yard: Yard, play: _Play, action: str, victim: WorkerProcess, end: int | None) -> Verdict:
+    """``end``: the exit code of a victim that woke."""
+    broken = judge_line(yard, play.line)
+    if action == "kill":
+        reached = victim.process.returncode == -9
+    else:
+        reached = end is not None
+        if end:
+            broken.append(f"N-13 a victim that woke ended with code {end}: {victim.said()[-2000:]}")
+    if not reached and victim.process.returncode != 0:
+        broken.append(f"N-13 a victim ended with code {victim.process.returncode}: {victim.said()[-2000:]}")
+    return Verdict(play.case, reached, tuple(broken))
+
+
+def batches(cases: Iterable[Case], size: int) -> Iterator[tuple[Case, ...]]:
+    """Cut cases into batches."""
+    found = tuple(cases)
+    for start in range(0, len(found), size):
+        yield found[start : start + size]
+
+
+def never_reached(cases: Iterable[Case]) -> tuple[str, ...]:
+    """Name the points of the catalogue that no route passes."""
+    seen = {case.point for case in cases}
+    return tuple(str(point) for point in CATALOGUE if str(point) not in seen)
+
+
+def figures(verdicts: Iterable[Verdict], tolerated: Callable[[str], bool] = lambda _sentence: False) -> str:
+    """Say how many cases there were, survived and were lost; points nobody came to are counted apart."""
+    counts = Counter[str]()
+    for each in verdicts:
+        counts["cases"] += 1
+        if not each.reached:
+            counts["not reached"] += 1
+        lost = [sentence for sentence in each.broken if not tolerated(sentence)]
+        counts["lost" if lost else "broken as registered" if each.broken else "survived"] += 1
+    names = ("cases", "survived", "lost", "broken as registered", "not reached")
+    return ", ".join(f"{counts[name]} {name}" for name in names if counts[name] or name in names[:3])

@@ -1,0 +1,13 @@
+"""Where chance comes from: another seed each time, printed, so that what fails can be played again."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+VARIABLE = "PERAGO_CRASH_SEED"
+
+
+def seed() -> int:
+    """Give the seed that was asked for, or a new one; the figure a test prints names it."""
+    return int(os.environ.get(VARIABLE) or secrets.randbelow(1_000_000))

@@ -1,0 +1,168 @@
+"""The storm: two workers, many workflows, and a supervisor that kills workers at random and starts others.
+
+Several branches, on each several workflows one after the other, each of several steps. One kill for every five tasks,
+at a moment nobody has chosen: 20 %. What is random comes from a seed; when exactly a signal arrives does not.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+from attrs import define, field, frozen
+
+from perago_core.values import CommitRef, Target, TaskStatus
+from tests.crash.judging import Line, judge_outputs, judge_rest
+from tests.crash.yard import WorkerProcess, Yard, done
+
+TASK = "storm"
+WORKERS = 2
+#: One kill for so many tasks.
+ONE_IN = 5
+_LIMIT = 1200.0
+#: Seconds a body takes: long enough that many a kill finds one running.
+_LASTS = 0.4
+
+
+@frozen
+class Size:
+    """How big a storm is."""
+
+    branches: int
+    workflows: int
+    steps: int
+
+    @property
+    def tasks(self) -> int:
+        """Count the tasks."""
+        return self.branches * self.workflows * self.steps
+
+
+@define
+class Report:
+    """What a storm came to."""
+
+    size: Size
+    seed: int
+    kills: int = 0
+    lives: int = 0
+    cut_off: int = 0
+    accepted: int = 0
+    on_branch: int = 0
+    seconds: float = 0.0
+    broken: list[str] = field(factory=list[str])
+
+    def __str__(self) -> str:
+        return (
+            f"storm (seed {self.seed}): {self.size.tasks} tasks on {self.size.branches} branches, {WORKERS} workers, "
+            f"{self.kills} of {self.lives} lives killed, {self.cut_off} attempts cut off: {self.accepted} accepted, "
+            f"{self.on_branch} on their branch, {len(self.broken)} broken promises, {self.seconds:.0f} s"
+        )
+
+
+@define
+class _Branch:
+    """A branch, the workflows that ended on it, and the one that runs."""
+
+    target: Target
+    first: CommitRef
+    left: int
+    running: str | None = None
+    ended: list[str] = field(factory=list[str])
+
+
+@define
+class _Life:
+    """One life of a worker; if it is to be killed, how long after it began to poll."""
+
+    worker: WorkerProcess
+    kill_after: float | None
+    polls_since: float | None = None
+
+
+def storm(yard: Yard, size: Size, seed: int) -> Report:
+    """Let it rage until every workflow has ended, then judge."""
+    chance = random.Random(seed)
+    report = Report(size, seed)
+    yard.add_task(TASK, {"RETRIES": 200, "PATIENCE": 3.0})
+    yard.plan(TASK, "change")
+    branches = [_Branch(*yard.branch(f"b{number}"), left=size.workflows) for number in range(size.branches)]
+    began = time.monotonic()
+    lives: list[_Life] = []
+    while any(branch.left or branch.running for branch in branches):
+        assert time.monotonic() - began < _LIMIT, f"{report}: it does not end"
+        for branch in branches:
+            _go_on(yard, branch, size.steps)
+        lives = [life for life in lives if _lives_on(life, report)]
+        while len(lives) < WORKERS:
+            kill = chance.uniform(0.0, 1.5) if report.kills + len(lives) < size.tasks / ONE_IN else None
+            lives.append(_Life(yard.worker(capacity=3), kill))
+            report.lives += 1
+        time.sleep(0.02)
+    for life in lives:
+        code = life.worker.drain()
+        if code not in {0, -signal.SIGTERM}:  # told to end before it had begun to listen, and to poll
+            report.broken.append(f"N-13 a worker ended with code {code}: {life.worker.said()[-2000:]}")
+    # Rooms of the last dead are swept by the next worker that starts.
+    last = yard.worker(until_idle=True)
+    assert last.wait() == 0, last.said()
+    report.seconds = time.monotonic() - began
+    _judge(yard, branches, report)
+    return report
+
+
+def _go_on(yard: Yard, branch: _Branch, steps: int) -> None:
+    """Start a branch's next workflow where the last one ended."""
+    if branch.running is not None:
+        if yard.view(branch.running).running:
+            return
+        branch.ended.append(branch.running)
+        branch.running = None
+    if branch.left:
+        branch.left -= 1
+        head = done(yard.store.head(branch.target))
+        assert head is not None
+        branch.running = yard.start(
+            branch.target.branch, (TASK,) * steps, branch.target, head.commit.ref, seconds=_LASTS
+        )
+
+
+def _lives_on(life: _Life, report: Report) -> bool:
+    """Kill whose time has come. A worker that ends by itself has broken down."""
+    if life.worker.process.poll() is not None:
+        report.broken.append(f"N-13 ended with {life.worker.process.returncode}: {life.worker.said()[-2000:]}")
+        return False
+    if life.polls_since is None and "backing" in life.worker.said():
+        life.polls_since = time.monotonic()
+    due = life.kill_after is not None and life.polls_since is not None
+    if due and time.monotonic() - (life.polls_since or 0.0) >= (life.kill_after or 0.0):
+        life.worker.signal(signal.SIGKILL)
+        life.worker.wait()
+        report.kills += 1
+        return False
+    return True
+
+
+def _judge(yard: Yard, branches: list[_Branch], report: Report) -> None:
+    """A branch is its first commit and every accepted result, in order: nothing lost, nothing twice (S-01 to S-04)."""
+    for branch in branches:
+        views = [yard.view(workflow) for workflow in branch.ended]
+        attempts = [each for view in views for each in view.attempts]
+        accepted = [each for each in attempts if each.status is TaskStatus.COMPLETED]
+        report.broken += [sentence for view in views for sentence in judge_outputs(yard, view)]
+        report.broken += [
+            f"L-01 {view.workflow_id}: {view.status}, {view.reason}" for view in views if not view.succeeded
+        ]
+        refs = [each.ref for each in accepted]
+        history = done(yard.store.history(branch.target, limit=100_000))
+        found = [commit.ref for commit in reversed(history)]
+        report.cut_off += sum(each.status is TaskStatus.TIMED_OUT for each in attempts)
+        report.accepted += len(accepted)
+        report.on_branch += sum(ref in found for ref in refs)
+        if found != [branch.first, *refs]:
+            report.broken.append(f"S-01 to S-04 {branch.target}: {found}, not {[branch.first, *refs]}")
+        if any(len(commit.parents) > 1 for commit in history):
+            report.broken.append(f"S-04 {branch.target} has a commit with two parents")
+    lines = [Line(branch.target, branch.first, workflow) for branch in branches for workflow in branch.ended]
+    report.broken += judge_rest(yard, lines)

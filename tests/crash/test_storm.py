@@ -1,0 +1,23 @@
+"""Workers killed at random while they work: every accepted result is on its branch, once (issue 5; S-01 to S-06)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.crash.seeds import seed
+from tests.crash.storm import Size, storm
+from tests.crash.yard import Yard
+
+FULL = os.environ.get("PERAGO_MATRIX") == "full"
+#: 200 tasks take minutes; 40 show the same in less than one.
+SIZE = Size(branches=8, workflows=5, steps=5) if FULL else Size(branches=4, workflows=2, steps=5)
+
+
+def test_every_accepted_result_is_on_its_branch_and_nothing_twice_while_workers_are_killed(tmp_path: Path) -> None:
+    with Yard(tmp_path / "p", "auto") as yard:
+        report = storm(yard, SIZE, seed())
+    print(report)  # noqa: T201  the figure
+    assert report.broken == []
+    assert report.accepted == report.on_branch == SIZE.tasks
+    assert report.kills >= SIZE.tasks // 5

@@ -1,0 +1,225 @@
+"""A project to break: real worker processes on the embedded stack, with every patience short."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from attrs import define, field
+
+from perago_core.answers import Answer, Done
+from perago_core.values import CommitRef, Target
+from perago_local.coordination import SqliteCoordination
+from perago_local.git.store import GitStore
+from perago_local.orchestrator import SqliteOrchestrator
+from perago_local.workflow import Step, TaskDefinition
+from perago_worker.failing import VARIABLE
+from perago_worker.loading import load
+from perago_worker.pipelines import EmbeddedPipelines, PipelineView
+from perago_worker.stack import Stack, open_stack
+
+T = TypeVar("T")
+
+REPOSITORY = "lake"
+FIRST: Mapping[str, bytes] = {"token": b"first", "data/old": b"old", "data/kept": b"kept"}
+#: No single wait is longer, or something is wrong. Generous: the machine may be busy with other things.
+LIMIT = 120.0
+_TEMPLATE = Path(__file__).with_name("breakable.py")
+_ROOT = Path(__file__).parents[2]
+
+#: Seconds. The lease is long enough for a busy machine to renew it, and short enough to wait for its end.
+_CONFIGURATION = """
+tasks = []
+
+[fence]
+policy = "{policy}"
+
+[budget]
+publish_timeout = 0.6
+publish_p99 = 0.3
+margin = 0.2
+heartbeat_interval = 0.3
+lease_ttl = 3.0
+lease_margin = 0.4
+takeover_wait = 1.3
+
+[worker]
+poll_interval = 0.02
+drain_limit = 30.0
+"""
+
+
+def done(answer: Answer[T]) -> T:
+    """Unwrap an answer that must be ``Done``."""
+    assert isinstance(answer, Done), answer
+    return answer.value
+
+
+def wait_for(ready: Callable[[], T], what: str, limit: float = LIMIT) -> T:
+    """Wait until it is so, and give what was found."""
+    until = time.monotonic() + limit
+    while not (found := ready()):
+        assert time.monotonic() < until, f"waited {limit:g} s for {what}"
+        time.sleep(0.03)
+    return found
+
+
+@define
+class WorkerProcess:
+    """One worker as the operating system sees it."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        """Give its process id."""
+        return self.process.pid
+
+    def wait(self, limit: float = LIMIT) -> int:
+        """Wait for its end and give its exit code."""
+        return self.process.wait(limit)
+
+    def is_stopped(self) -> bool:
+        """Say whether it stands still by SIGSTOP."""
+        if self.process.poll() is not None:
+            return False
+        found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        return found is not None and found.si_code == os.CLD_STOPPED
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it lives."""
+        self.process.send_signal(number)
+
+    def drain(self, limit: float = LIMIT) -> int:
+        """Have it finish what it has and end; give its exit code."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        return self.wait(limit)
+
+    def said(self) -> str:
+        """Give what it logged."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+@define
+class Yard:
+    """A project folder, its systems, and the workers that were started on it."""
+
+    folder: Path
+    policy: str
+    stack: Stack = field(init=False)
+    workers: list[WorkerProcess] = field(factory=list[WorkerProcess], init=False)
+    modules: list[str] = field(factory=list[str], init=False)
+
+    def __attrs_post_init__(self) -> None:
+        (self.folder / "plans").mkdir(parents=True)
+        (self.folder / "logs").mkdir()
+        (self.folder / "perago.toml").write_text(_CONFIGURATION.format(policy=self.policy), encoding="utf-8")
+        self.stack = open_stack(load(self.folder, {}, {}))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave no process behind, whatever happened."""
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.signal(signal.SIGKILL)
+                worker.wait()
+
+    @property
+    def store(self) -> GitStore:
+        """Give the store."""
+        assert isinstance(self.stack.store, GitStore)
+        return self.stack.store
+
+    @property
+    def orchestrator(self) -> SqliteOrchestrator:
+        """Give the orchestrator."""
+        assert isinstance(self.stack.orchestrator, SqliteOrchestrator)
+        return self.stack.orchestrator
+
+    @property
+    def coordination(self) -> SqliteCoordination:
+        """Give the coordination store."""
+        assert isinstance(self.stack.coordination, SqliteCoordination)
+        return self.stack.coordination
+
+    @property
+    def pipelines(self) -> EmbeddedPipelines:
+        """Give the words for pipelines."""
+        return EmbeddedPipelines(self.orchestrator)
+
+    def branch(self, name: str) -> tuple[Target, CommitRef]:
+        """Make a branch with some files."""
+        target = Target(REPOSITORY, name)
+        return target, done(self.store.create(target, FIRST))
+
+    def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
+        """Write a task module and register its task; constants of the template are replaced by these."""
+        text = source.read_text(encoding="utf-8")
+        for constant, value in {"NAME": name, **(constants or {})}.items():
+            text, count = re.subn(rf"^{constant} = .*$", f"{constant} = {value!r}", text, flags=re.MULTILINE)
+            assert count == 1, f"{source.name} has no constant {constant}"
+        (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
+        self.modules.append(name)
+        found = dict(re.findall(r"^(RETRIES|PATIENCE) = (.*)$", text, flags=re.MULTILINE))
+        definition = TaskDefinition(
+            name, retry_count=int(found["RETRIES"]), retry_delay=0.0, response_timeout=float(found["PATIENCE"])
+        )
+        self.orchestrator.register(definition)
+
+    def plan(self, name: str, what: str) -> Path:
+        """Say what the body of a task does from now on."""
+        path = self.folder / "plans" / name
+        fresh = path.with_suffix(".new")
+        fresh.write_text(what, encoding="utf-8")
+        fresh.replace(path)
+        return path
+
+    def start(self, name: str, tasks: tuple[str, ...], target: Target, ref: CommitRef, **params: object) -> str:
+        """Start a workflow of these tasks, each with its own plan, and give its id."""
+        steps = tuple(
+            Step(f"{number}-{each}", each, {"plan": str(self.folder / "plans" / each), **_json(params)})
+            for number, each in enumerate(tasks)
+        )
+        return self.orchestrator.start_workflow(name, steps, target=target, ref=ref)
+
+    def view(self, workflow: str) -> PipelineView:
+        """Look at a workflow."""
+        view = self.pipelines.view(workflow)
+        assert view is not None
+        return view
+
+    def worker(
+        self, *modules: str, fate: str = "", capacity: int = 1, until_idle: bool = False, settings: tuple[str, ...] = ()
+    ) -> WorkerProcess:
+        """Start a worker for the tasks of these modules; for all if none is named."""
+        given = (f"tasks={','.join(modules or self.modules)}", f"worker.capacity={capacity}", *settings)
+        command = [sys.executable, "-m", "perago_worker", "--project", str(self.folder)]
+        command += [word for each in given for word in ("--set", each)]
+        command += ["worker", "--verbose", *(["--until-idle"] if until_idle else [])]
+        return self.spawn(command, {VARIABLE: fate} if fate else {})
+
+    def spawn(self, command: list[str], variables: Mapping[str, str] | None = None) -> WorkerProcess:
+        """Start a process of this project; what it prints goes to a file of its own."""
+        log = self.folder / "logs" / f"{len(self.workers):03d}.log"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PERAGO_")}
+        environment = {**inherited, "COLUMNS": "500", "PYTHONPATH": str(_ROOT), **(variables or {})}
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)  # noqa: S603  our own code
+        worker = WorkerProcess(process, log)
+        self.workers.append(worker)
+        return worker
+
+
+def _json(params: Mapping[str, object]) -> dict[str, Any]:
+    return dict(params)

@@ -1,0 +1,82 @@
+"""Every clause is looked after, every property can matter and bites, every lesson went somewhere."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from perago_simulation.bites import BITES, bitten
+from perago_simulation.lessons import ELSEWHERE, LESSONS, TESTED, mutants_of
+from perago_simulation.liveness import LEADS
+from perago_simulation.register import JUDGED, REGISTER
+from perago_simulation.register_text import properties_text
+from perago_simulation.structure import CLAUSES
+from perago_simulation.witnesses import WITNESSES, sightings
+
+TESTS = Path(__file__).parents[1]
+EXPLORED = {*(each.id for each in JUDGED), "L-01", *(each.id for each in LEADS)}
+
+
+@cache
+def _tests_of(module: str) -> set[str]:
+    tree = ast.parse((TESTS / f"{module}.py").read_text(encoding="utf-8"))
+    return {each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def _exists(test: str) -> bool:
+    module, _, name = test.partition("::")
+    return (TESTS / f"{module}.py").is_file() and name in _tests_of(module)
+
+
+def test_every_clause_is_in_the_register_exactly_once_and_in_order() -> None:
+    """S-01 to S-40, L-01 to L-10."""
+    safety = [f"S-{number:02}" for number in range(1, 41)]
+    liveness = [f"L-{number:02}" for number in range(1, 11)]
+    assert [each.id for each in REGISTER] == safety + liveness
+
+
+def test_every_clause_is_looked_after_by_something_that_exists() -> None:
+    """A clause nobody looks after is a wish; a test that was renamed looks after nothing."""
+    assert [each.id for each in REGISTER if not (each.explored or each.order or each.tests or each.elsewhere)] == []
+    assert [test for each in REGISTER for test in each.tests if not _exists(test)] == []
+
+
+def test_every_property_belongs_to_exactly_one_clause() -> None:
+    """No property without a clause, no clause that names one which is not judged."""
+    named = Counter(name for each in REGISTER for name in each.explored)
+    assert set(named) == EXPLORED
+    assert max(named.values()) == 1
+    assert Counter(name for each in REGISTER for name in each.order) == Counter(each.id for each in CLAUSES)
+
+
+def test_every_property_has_a_witness_and_every_witness_is_found() -> None:
+    """Else it would hold of anything: each property is about to matter in some world."""
+    assert sorted(each.id for each in WITNESSES) == sorted(each.id for each in JUDGED)
+    assert [each.id for each in WITNESSES if each.id not in sightings()] == []
+
+
+def test_the_mutants_properties_notice_are_named_for_all_of_them() -> None:
+    assert set(BITES) == EXPLORED
+
+
+@pytest.mark.parametrize("clause", BITES)
+def test_every_property_notices_a_mutant_by_itself(clause: str) -> None:
+    """Else it is idle, and a reader would trust it for nothing."""
+    assert bitten(clause)
+
+
+def test_every_lesson_went_somewhere_and_only_there() -> None:
+    """T-O1 to T-O28, T-W1 to T-W17, T-P1 to T-P12, T-F1 to T-F6, C1 to C11."""
+    assert [each for each in LESSONS if bool(mutants_of(each)) + (each in TESTED) + (each in ELSEWHERE) != 1] == []
+    assert {*TESTED, *ELSEWHERE} <= set(LESSONS)
+    assert [test for test in TESTED.values() if not _exists(test)] == []
+
+
+def test_the_page_has_every_clause_property_and_lesson() -> None:
+    text = properties_text()
+    wanted = [*(each.id for each in REGISTER), *EXPLORED, *LESSONS]
+    assert [each for each in wanted if f"| {each} |" not in text] == []

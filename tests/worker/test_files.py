@@ -1,0 +1,461 @@
+"""Local workspaces: what is fetched, what counts as a change, what is uploaded (issue 5, item 4; P-26, P-43)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from subprocess import PIPE
+from typing import BinaryIO
+from unicodedata import normalize
+
+import pytest
+from attrs import define, field
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.ports import Stored
+from perago_core.results import Completed, Failed
+from perago_core.values import CommitRef
+from perago_worker.files.cache import Cache
+from perago_worker.files.errors import TransferUnknownError, WorkspaceError
+from perago_worker.files.folder import Folder, Origin
+from perago_worker.files.keys import layout_of
+from perago_worker.files.rooms import Rooms
+from perago_worker.files.tree import Changes, Difference, Tree, clock_of, keeps_change_times, scan
+from tests.worker.support import FILES, MAIN, Bench, given
+
+
+@define
+class Contents:
+    """A source over a mapping that counts what is read, and can go wrong for one path."""
+
+    files: Mapping[str, bytes]
+    wrong: str | None = None
+    short: str | None = None
+    checksums: bool = True
+    gets: list[str] = field(factory=list[str])
+
+    def read(self, repository: str, ref: CommitRef) -> Contents:
+        """Be the whole store, too, of which this is every commit."""
+        del repository, ref
+        return self
+
+    def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
+        found = {path: data for path, data in self.files.items() if path.startswith(prefix)}
+        sums = {path: data.hex() if self.checksums else "" for path, data in found.items()}
+        return Done(tuple(Stored(path, f"at {path}", sums[path], len(data)) for path, data in found.items()))
+
+    def get(self, path: str) -> Answer[BinaryIO]:
+        self.gets.append(path)
+        if path == self.wrong:
+            return NotDone("the test says no")
+        return Done(BytesIO(self.files[path][: -1 if path == self.short else None]))
+
+
+@define
+class Uploads:
+    """A sink that records what it is given, and can leave its callers in the dark."""
+
+    puts: dict[str, bytes] = field(factory=dict[str, bytes])
+    links: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(factory=list[tuple[tuple[str, ...], tuple[str, ...]]])
+    put_answer: Answer[Stored] | None = None
+    link_answer: Answer[None] = field(factory=lambda: Done(None))
+
+    def put(self, path: str, data: BinaryIO) -> Answer[Stored]:
+        self.puts[path] = data.read()
+        return self.put_answer or Done(Stored(path, f"at {path}", "", len(self.puts[path])))
+
+    def link(self, stored: tuple[Stored, ...], deleted: tuple[str, ...] = ()) -> Answer[None]:
+        self.links.append((tuple(sorted(each.path for each in stored)), deleted))
+        return self.link_answer
+
+    def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
+        return NotDone(prefix)
+
+    def seal(self, path: str, manifest: bytes) -> Answer[None]:
+        return NotDone(f"{path} {len(manifest)}")
+
+
+@define
+class Place:
+    """A root with rooms and a cache; each ``make`` is another execution."""
+
+    root: Path
+    limit: int = 1 << 30
+    made: int = 0
+    rooms: Rooms = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.rooms = Rooms(self.root / "rooms")
+
+    def make(self, source: Contents, prefix: str = "", *, read_only: bool = False, trusts_times: bool = True) -> Folder:
+        self.made += 1
+        room = self.rooms.enter(f"run-{self.made}")
+        origin = Origin(source, "lake", CommitRef("A"), prefix, read_only)
+        return Folder.make(room, origin, self.cache(), width=4, trusts_times=trusts_times)
+
+    def cache(self) -> Cache:
+        return Cache(self.root / "cache", self.limit)
+
+    def entries(self) -> list[Path]:
+        return [path for path in (self.root / "cache").glob("??/*") if path.is_file()]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is fetched
+
+
+def test_only_the_prefix_is_fetched_and_a_sibling_with_the_same_beginning_is_not(place: Place) -> None:
+    source = Contents({"sales/a": b"1", "sales/deep/b": b"2", "sales-2024/c": b"3", "sales": b"4"})
+    folder = place.make(source, "sales/")
+    assert tree(folder.room.work) == {"a": b"1", "deep/b": b"2"}
+    assert sorted(source.gets) == ["sales/a", "sales/deep/b"]
+
+
+def test_a_retry_downloads_nothing_twice(place: Place) -> None:
+    source = Contents({f"f{number}": f"content {number % 3}".encode() for number in range(9)})
+    assert place.make(source).fetched == 3, "equal contents are one download"
+    assert place.make(source).fetched == 0
+    assert len(source.gets) == 3
+
+
+def test_a_store_without_checksums_is_cached_by_place(place: Place) -> None:
+    source = Contents({"a": b"same", "b": b"same"}, checksums=False)
+    assert place.make(source).fetched == 2
+    assert place.make(source).fetched == 0
+
+
+def test_a_body_that_edits_in_place_cannot_poison_the_cache(place: Place) -> None:
+    source = Contents({"a.txt": b"alpha"})
+    first = place.make(source)
+    with (first.room.work / "a.txt").open("r+b") as file:
+        file.write(b"OMEGA")
+    assert first.changes() == Changes(("a.txt",), ())
+    assert tree(place.make(source).room.work) == {"a.txt": b"alpha"}
+    assert len(source.gets) == 1
+
+
+@pytest.mark.parametrize(("wrong", "short", "says"), [("b", None, "the test says no"), (None, "b", "expected 4 bytes")])
+def test_a_content_that_does_not_arrive_is_not_kept(place: Place, wrong: str, short: str, says: str) -> None:
+    source = Contents({"a": b"alpha", "b": b"beta"}, wrong, short)
+    with pytest.raises(WorkspaceError, match=says):
+        place.make(source)
+    assert place.make(Contents(source.files)).fetched >= 1
+    assert {path.read_bytes() for path in place.entries()} == {b"alpha", b"beta"}
+
+
+def test_a_truncated_entry_is_fetched_again(place: Place) -> None:
+    """After a power failure a file may be there without its bytes."""
+    source = Contents({"a": b"alpha"})
+    place.rooms.leave(place.make(source).room.folder.name)
+    (entry,) = place.entries()
+    entry.chmod(0o600)
+    entry.write_bytes(b"al")
+    assert tree(place.make(source).room.work) == {"a": b"alpha"}
+    assert len(source.gets) == 2
+
+
+def test_the_cache_stays_below_its_limit_and_spares_what_is_in_use(tmp_path: Path) -> None:
+    place = Place(tmp_path, limit=20 * 4096)
+    held = place.make(Contents({f"h{n}": os.urandom(4096) for n in range(10)}))
+    for _ in range(8):
+        folder = place.make(Contents({f"x{n}": os.urandom(4096) for n in range(5)}))
+        assert len(place.entries()) <= 25
+        place.rooms.leave(folder.room.folder.name)
+        place.cache().trim()
+    assert len(place.entries()) <= 20
+    kept = {path.read_bytes() for path in place.entries()}
+    assert set(tree(held.room.work).values()) <= kept, "in use, however old"
+
+
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    place = Place(tmp_path, limit=3 * 4096)
+    sources = [Contents({"x": bytes([number]) * 4096}) for number in range(4)]
+    for number in (0, 1, 2, 0, 3):
+        time.sleep(0.01)
+        place.rooms.leave(place.make(sources[number]).room.folder.name)
+    place.cache().trim()
+    left = {path.read_bytes()[0] for path in place.entries()}
+    assert left == {0, 3}
+
+
+def test_a_cache_on_another_file_system_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_names: object) -> None:
+        raise OSError("another device")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    place = Place(tmp_path)
+    source = Contents({"a": b"alpha"})
+    assert [place.make(source).fetched, place.make(source).fetched] == [1, 0]
+    assert [path.name for path in place.entries() if path.suffix] == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Odd keys
+
+
+def test_directory_markers_are_folders_and_odd_keys_are_left_alone(place: Place) -> None:
+    odd = {"d/": b"", "d/e/": b"", "a//b": b"1", "x/./y": b"2", "full/": b"3", "ok": b"4", "sp ace/ü\n": b"5"}
+    source = Contents({"p/": b"", **{f"p/{key}": data for key, data in odd.items()}})
+    folder = place.make(source, "p/")
+    assert tree(folder.room.work) == {"ok": b"4", "sp ace/ü\n": b"5"}
+    assert (folder.room.work / "d" / "e").is_dir()
+    assert folder.layout.left_alone == 3
+    assert not folder.changes(), "what cannot be shown is not deleted"
+
+
+def test_a_folder_that_is_removed_takes_its_marker_along(place: Place) -> None:
+    folder = place.make(Contents({"p/d/": b"", "p/d/a": b"1", "p/kept/": b""}), "p/")
+    (folder.room.work / "d" / "a").unlink()
+    (folder.room.work / "d").rmdir()
+    (folder.room.work / "d").write_bytes(b"now a file")
+    assert folder.changes() == Changes(("d",), ("d/a", "d/"))
+
+
+def test_backslashes_and_dots_are_names_like_any_other() -> None:
+    keys = ("a\\..\\b", "...", ".hidden", "..x", "c:d"[1:])
+    layout = layout_of([Stored(key, "at", "sum", 1) for key in keys], "")
+    assert sorted(layout.files) == sorted(keys)
+
+
+def test_a_file_system_that_changes_names_is_noticed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes upper and lower case for the same, or decomposes letters, would publish deletions nobody made."""
+
+    def decomposed(root: Path) -> Tree:
+        found = scan(root)
+        return Tree({normalize("NFD", name): seen for name, seen in found.files.items()}, found.folders)
+
+    monkeypatch.setattr("perago_worker.files.folder.scan", decomposed)
+    assert place.make(Contents({"plain": b"1"})).fetched == 1
+    with pytest.raises(WorkspaceError, match="a place of its own"):
+        place.make(Contents({"k\u00e4se": b"1"}))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What counts as a change
+
+
+def test_change_is_a_matter_of_content(place: Place) -> None:
+    names = ("same", "edited", "rewritten", "deleted", "touched", "longer")
+    folder = place.make(Contents({name: name.encode() for name in names}))
+    work = folder.room.work
+    (work / "edited").write_bytes(b"EDITED")
+    (work / "rewritten").write_bytes(b"rewritten")
+    (work / "deleted").unlink()
+    (work / "touched").touch()
+    (work / "longer").write_bytes(b"longer still")
+    (work / "deep").mkdir()
+    (work / "deep" / "added").write_bytes(b"")
+    assert folder.changes() == Changes(("deep/added", "edited", "longer"), ("deleted",))
+
+
+def test_a_sly_edit_that_keeps_size_and_times_is_a_change(bench: Bench) -> None:
+    """P-43: through a mapping, with the modification time put back."""
+    ran = bench.run("sly-edit")
+    assert isinstance(ran.result, Completed)
+    assert ran.files["data/a.txt"] == b"ahpla"
+
+
+@pytest.mark.parametrize(("later", "noticed"), [(0, True), (1, False)])
+def test_a_file_that_changed_in_the_tick_the_folder_was_made_is_read(place: Place, later: int, noticed: bool) -> None:
+    """The racy case: an edit within one tick leaves every time as it was. Only a file older than that is trusted."""
+    folder = place.make(Contents({"a": b"before"}))
+    (folder.room.work / "a").write_bytes(b"after!")
+    now = scan(folder.room.work)
+    settled = now.files["a"].changed + later
+    as_if_unchanged = Difference(now.files, folder.difference.originals, settled)
+    assert bool(as_if_unchanged.with_now(folder.room.work, now)) is noticed
+
+
+def test_a_file_nobody_touched_is_not_read_again(place: Place) -> None:
+    folder = place.make(Contents({"a": b"alpha"}))
+    before = scan(folder.room.work)
+    while clock_of(folder.room.scratch) <= max(seen.changed for seen in before.files.values()):
+        time.sleep(0.001)
+    nowhere = {"a": folder.room.input / "nowhere"}
+    trusting = Difference(before.files, nowhere, clock_of(folder.room.scratch))
+    assert not trusting.with_now(folder.room.work, before)
+    with pytest.raises(FileNotFoundError):
+        Difference(before.files, nowhere, 0).with_now(folder.room.work, before)
+
+
+def test_a_file_put_in_the_place_of_another_is_compared(place: Place) -> None:
+    folder = place.make(Contents({"a": b"one", "b": b"two"}))
+    work = folder.room.work
+    (work / "a").rename(work / "c")
+    (work / "b").rename(work / "a")
+    (work / "c").rename(work / "b")
+    assert folder.changes() == Changes(("a", "b"), ())
+
+
+def test_the_file_system_is_asked_whether_it_notices_every_write(tmp_path: Path) -> None:
+    assert keeps_change_times(tmp_path) in {True, False}
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is uploaded
+
+
+def test_only_changes_are_uploaded_with_one_link_under_the_prefix(place: Place) -> None:
+    folder = place.make(Contents({f"p/{name}": name.encode() for name in ("a", "b", "c", "d")}), "p/")
+    (folder.room.work / "a").write_bytes(b"new a")
+    (folder.room.work / "e").write_bytes(b"new e")
+    (folder.room.work / "c").unlink()
+    (folder.room.work / "d").unlink()
+    sink = Uploads()
+    assert folder.upload(folder.changes(), sink, width=4) == 3
+    assert sink.puts == {"p/a": b"new a", "p/e": b"new e"}
+    assert sink.links == [(("p/a", "p/e"), ("p/c", "p/d"))]
+
+
+@pytest.mark.parametrize(
+    ("put", "link", "error"),
+    [
+        (NotDone("full"), Done(None), WorkspaceError),
+        (Unknown("timeout"), Done(None), TransferUnknownError),
+        (None, NotDone("gone"), WorkspaceError),
+        (None, Unknown("timeout"), TransferUnknownError),
+    ],
+)
+def test_an_upload_says_whether_it_failed_or_nobody_knows(
+    place: Place, put: Answer[Stored] | None, link: Answer[None], error: type[Exception]
+) -> None:
+    folder = place.make(Contents({}))
+    (folder.room.work / "new").write_bytes(b"x")
+    sink = Uploads(put_answer=put, link_answer=link)
+    with pytest.raises(error):
+        folder.upload(folder.changes(), sink, width=2)
+    assert bool(sink.links) is (put is None)
+
+
+def test_a_link_planted_after_the_comparison_is_not_followed(place: Place) -> None:
+    folder = place.make(Contents({}))
+    (folder.room.work / "new").write_bytes(b"x")
+    changes = folder.changes()
+    (folder.room.work / "new").unlink()
+    (folder.room.work / "new").symlink_to("/etc/hostname")
+    sink = Uploads()
+    with pytest.raises(OSError, match="symbolic links"):
+        folder.upload(changes, sink, width=2)
+    assert not sink.puts
+
+
+def test_objects_outside_the_prefix_stay_and_deletions_are_published(bench: Bench) -> None:
+    """P-26."""
+    ran = bench.run("write", given({"text": "new"}))
+    assert isinstance(ran.result, Completed)
+    assert ran.files == {**FILES, "data/out.txt": b"new"}
+
+
+def test_a_body_that_changes_nothing_makes_no_commit(bench: Bench) -> None:
+    """S-12, P-33."""
+    bench = Bench(bench.folder / "again", bench.bodies, files={**FILES, "data/out.txt": b"hello"})
+    ran = bench.run("write")
+    assert isinstance(ran.result, Completed)
+    assert ran.head == bench.first
+    assert bench.branches() == {MAIN.branch}
+
+
+def test_a_store_that_does_not_answer_while_reading_fails_the_attempt_and_nothing_else(bench: Bench) -> None:
+    broken = Contents({"data/a.txt": b"alpha"}, wrong="data/a.txt")
+    bench.workspace = bench.open(broken)
+    ran = bench.run("write")
+    assert isinstance(ran.result, Failed)
+    assert "could not be read: the test says no" in str(ran.result.refusal)
+    assert bench.workspace.leftovers() == ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Many processes, one cache
+
+SHARER = """
+import random, sys
+from pathlib import Path
+from subprocess import PIPE
+from tests.worker.test_files import Contents, Place, tree
+chance = random.Random(int(sys.argv[2]))
+place = Place(Path(sys.argv[1]), limit=6 * 4096, made=int(sys.argv[2]) * 1000)
+for _ in range(40):
+    files = {f"f{n}": bytes([n]) * 4096 for n in chance.sample(range(12), 5)}
+    folder = place.make(Contents(files))
+    assert tree(folder.room.work) == files
+    place.rooms.leave(folder.room.folder.name)
+    place.cache().trim()
+print("fine")
+"""
+
+
+def test_processes_that_share_a_small_cache_never_read_a_wrong_byte(tmp_path: Path) -> None:
+    """Eviction, linking and using at once, each content always right."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    sharers = [
+        subprocess.Popen([sys.executable, "-c", SHARER, str(tmp_path), str(number)], stdout=PIPE, env=environment)  # noqa: S603  ourselves
+        for number in range(3)
+    ]
+    assert [each.communicate()[0] for each in sharers] == [b"fine\n"] * 3
+    place = Place(tmp_path, limit=6 * 4096)
+    place.cache().trim()
+    assert len(place.entries()) <= 6
+    assert {path.name for path in (tmp_path / "cache").iterdir()} >= {"lock"}
+
+
+LARGE = """
+import io, resource, sys
+from pathlib import Path
+from subprocess import PIPE
+from perago_core.answers import Done
+from perago_core.ports import Stored
+from tests.worker.test_files import Contents, Place, Uploads
+
+class Endless(io.RawIOBase):
+    left = 400 << 20
+    def readable(self): return True
+    def readinto(self, buffer):
+        size = min(len(buffer), self.left)
+        buffer[:size] = bytes(size)
+        self.left -= size
+        return size
+
+class Large(Contents):
+    def list(self, prefix=""): return Done((Stored("big", "at", "sum", 400 << 20),))
+    def get(self, path): return Done(Endless())
+
+class Counting(Uploads):
+    def put(self, path, data):
+        while data.read(1 << 20): pass
+        return Done(Stored(path, "at", "", 0))
+
+place = Place(Path(sys.argv[1]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+folder = place.make(Large({}))
+with (folder.room.work / "big").open("r+b") as file: file.seek(399 << 20); file.write(b"x")
+changes = folder.changes()
+folder.upload(changes, Counting(), width=2)
+print(changes.written, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_a_large_file_passes_through_without_filling_memory(tmp_path: Path) -> None:
+    """400 MiB in, compared and out."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(  # noqa: S603  ourselves
+        [sys.executable, "-c", LARGE, str(tmp_path)], capture_output=True, check=True, env=environment, text=True
+    )
+    names, grown = done.stdout.rsplit(None, 1)
+    assert names == "('big',)"
+    assert int(grown) < 64, f"{grown} MiB more than before"

@@ -1,0 +1,188 @@
+"""Rooms: one owner, removed by name from any process, swept only when the owner is dead (S-33, P-25, P-45, peer R5)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from perago_core.answers import Done, NotDone
+from perago_worker.files.errors import WorkspaceError
+from perago_worker.files.rooms import Rooms, erase
+from tests.worker.support import Bench
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from perago_worker.files.rooms import Rooms
+rooms = Rooms(Path(sys.argv[1]))
+for name in sys.argv[2:]:
+    (rooms.enter(name).work / "file").write_text("mine")
+print("in", flush=True)
+time.sleep(600)
+"""
+
+
+def owner(root: Path, *names: str) -> subprocess.Popen[bytes]:
+    """Start a process that owns rooms until it is killed."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", OWNER, str(root), *names]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)  # noqa: S603  ourselves
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"in\n"
+    return started
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_the_room_of_a_living_owner_is_left_alone_and_of_a_dead_one_swept(tmp_path: Path) -> None:
+    living, dead = owner(tmp_path, "living"), owner(tmp_path, "dead-1", "dead-2")
+    rooms = Rooms(tmp_path)
+    mine = rooms.enter("mine")
+    end(dead)
+    assert rooms.sweep() == ("dead-1", "dead-2")
+    assert rooms.names() == ("living", "mine")
+    assert mine.work.is_dir()
+    os.kill(living.pid, signal.SIGSTOP)
+    assert rooms.sweep() == (), "a paused owner is alive"
+    with pytest.raises(WorkspaceError, match="in use by another process"):
+        rooms.leave("living")
+    with pytest.raises(WorkspaceError, match="in use by another process"):
+        rooms.enter("living")
+    end(living)
+    assert rooms.sweep() == ("living",)
+
+
+def test_a_room_left_by_a_dead_owner_is_entered_empty(tmp_path: Path) -> None:
+    end(owner(tmp_path, "again"))
+    room = Rooms(tmp_path).enter("again")
+    assert list(room.work.iterdir()) == []
+
+
+def test_leaving_twice_or_a_room_that_never_was_is_done(tmp_path: Path) -> None:
+    rooms = Rooms(tmp_path)
+    rooms.enter("one")
+    for _ in range(2):
+        rooms.leave("one")
+    rooms.leave("never")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_file_without_a_room_is_swept(tmp_path: Path) -> None:
+    """A crash between making the one and the other blocks nobody (peer R5)."""
+    (tmp_path / "half.lock").touch()
+    (tmp_path / "other-half").mkdir()
+    (tmp_path / "not ours").mkdir()
+    assert Rooms(tmp_path).sweep() == ("half", "other-half")
+    assert [path.name for path in tmp_path.iterdir()] == ["not ours"]
+
+
+def test_a_lock_on_a_file_that_was_just_removed_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last owner may leave between our opening the file and our locking it; then another may enter."""
+    path, real, left = tmp_path / "room.lock", fcntl.flock, [1]
+
+    def flock(descriptor: int, operation: int) -> None:
+        while left:
+            path.unlink()
+            left.pop()
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    rooms = Rooms(tmp_path)
+    rooms.enter("room")
+    monkeypatch.undo()
+    with pytest.raises(WorkspaceError, match="in use"):
+        Rooms(tmp_path).enter("room")
+    rooms.leave("room")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "x" * 241, "a.lock"])
+def test_a_name_cannot_lead_elsewhere(name: str, tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="letters, digits"):
+        Rooms(tmp_path).enter(name)
+
+
+def test_erasing_follows_no_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").touch()
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "link").symlink_to(outside)
+    (tmp_path / "root-link").symlink_to(outside)
+    erase(inside)
+    erase(tmp_path / "root-link")
+    erase(tmp_path / "nothing")
+    assert [path.name for path in tmp_path.iterdir()] == ["outside"]
+    assert (outside / "precious").exists()
+
+
+def test_another_process_removes_by_the_attempt_alone(bench: Bench) -> None:
+    """P-25: nothing but the attempt is needed."""
+    attempt = bench.attempt("write")
+    bench.workspace.accept(attempt, "write", "{}")
+    assert isinstance(bench.workspace.prepare(attempt), Done)
+    stranger = bench.open()
+    assert isinstance(stranger.remove(attempt), NotDone), "its owner lives"
+    assert stranger.sweep() == ()
+    assert bench.workspace.remove(attempt) == Done(None)
+    assert stranger.remove(attempt) == Done(None)
+
+
+def test_an_execution_nobody_accepted_is_refused_call_by_call(bench: Bench) -> None:
+    attempt = bench.attempt("write")
+    sink = bench.world.store().sink(attempt.target, attempt.staging_name)
+    assert "never accepted" in str(bench.workspace.prepare(attempt))
+    assert "never prepared" in str(bench.workspace.run(attempt))
+    assert "nothing of execution" in str(bench.workspace.upload(attempt, sink))
+    assert "did not ask" in str(bench.workspace.resume(attempt, sink))
+    bench.workspace.cancel(attempt, "no body")
+    with pytest.raises(KeyError, match="no task 'wrote'"):
+        bench.workspace.accept(attempt, "wrote", "{}")
+
+
+WORKER = """
+import sys
+import time
+from pathlib import Path
+from perago_worker.body.bodies import Bodies
+from tests.worker.support import Bench, TASKS
+bench = Bench(Path(sys.argv[1]), Bodies([TASKS]))
+attempt = bench.attempt(sys.argv[2])
+bench.workspace.accept(attempt, sys.argv[2], "{}")
+bench.workspace._listener = lambda _attempt, note: print(note, flush=True)
+bench.workspace.prepare(attempt)
+bench.workspace.run(attempt)
+"""
+
+
+def test_what_a_killed_worker_leaves_is_swept_and_its_downloads_are_not_repeated(bench: Bench) -> None:
+    """S-33, CW-05: SIGKILL while the body runs; another worker starts."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", WORKER, str(bench.folder), "hang-long"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as worker:  # noqa: S603  ourselves
+        assert worker.stdout is not None
+        assert b"hanging" in worker.stdout.readline()
+        assert len(bench.workspace.leftovers()) == 1
+        assert bench.workspace.sweep() == ()
+        worker.kill()
+    for _ in range(1000):  # its body dies a moment after it, and may still be writing
+        if bench.workspace.leftovers() == ():
+            break
+        bench.workspace.sweep()
+        time.sleep(0.01)
+    assert list((bench.folder / "work").iterdir()) == []
+
+    attempt = bench.attempt("write")
+    bench.workspace.accept(attempt, "write", "{}")
+    assert bench.workspace.prepare(attempt) == Done(None, operations=1), "one listing, no download"
+    assert bench.workspace.remove(attempt) == Done(None)

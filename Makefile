@@ -11,7 +11,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint test test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo lint test test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ setup: .venv/.stamp ## Make .venv and install the pinned tools and this project;
 .venv/.stamp: pyproject.toml requirements/uv.txt $(REQUIREMENTS)
 	@PYTHON='$(PYTHON)' .ci/setup $(REQUIREMENTS)
 	@touch $@
+
+demo: setup ## Play a pipeline in which a worker is killed and another comes back from the dead
+	@$(BIN)/perago demo
 
 lint: setup ## Check style, types and the direction of imports
 	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint-ruff lint-format lint-mypy lint-pyright lint-imports

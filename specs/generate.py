@@ -6,8 +6,9 @@
 
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
-(what holds on which backing in which environment, explored anew each time), ``windows.md`` (what comes of dying at each
-point). With ``--full`` also ``mutants.md`` (who notices a wrong protocol) and ``ablation.md`` (what each step is for).
+(what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
+looks after it), ``windows.md`` (what comes of dying at each point). With ``--full`` also ``mutants.md`` (who notices a
+wrong protocol) and ``ablation.md`` (what each step is for).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from perago_core.description import describe, digest, mermaid  # noqa: E402  the
 from perago_simulation.ablation import ablation  # noqa: E402  as above
 from perago_simulation.ladder import ladder_text, standard_ladder  # noqa: E402  as above
 from perago_simulation.mutant_table import mutant_table  # noqa: E402  as above
+from perago_simulation.register_text import properties_text  # noqa: E402  as above
 from perago_simulation.windows import windows_text  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
@@ -37,6 +39,7 @@ def files() -> Mapping[str, str]:
         "cost.md": costs(),
     }
     generated["ladder.md"] = ladder_text(standard_ladder())
+    generated["properties.md"] = properties_text()
     generated["windows.md"] = windows_text()
     for name, table in MACHINES.items():
         generated[f"diagrams/{name}.mmd"] = mermaid(table)

@@ -71,7 +71,7 @@ BITES: Mapping[str, Bite] = {
 
 
 def bitten(clause: str) -> int | None:
-    """Give how many steps it takes until the property, and nothing else, notices its mutant; ``None`` if it does not."""
+    """Give in how many steps the property, and nothing else, notices its mutant; ``None`` if it does not."""
     bite = BITES[clause]
     bounds = ALONE_WITH_A_LOSS if bite.where == "alone with a loss" else ENVIRONMENTS[bite.where]
     model = mutants()[bite.mutant].make(setting(bite.backing, **bounds))

@@ -204,4 +204,4 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  any field's value
     if isinstance(value, StandIn):
         kind = value.stands_at.kind
         return kind(*(_plain(getattr(value, name)) for name in kind._fields))
-    return tuple(map(_plain, value)) if type(value) is tuple else value
+    return tuple(map(_plain, value)) if value.__class__ is tuple else value

@@ -28,30 +28,31 @@ class Graph:
         self._known: dict[Cells, int] = {}
         self._came_from: list[tuple[int, int]] = []
         self._steps: dict[int, list[Memo[list[Step]]]] = {}
-        self._at = NOBODY
 
-    def walk(self, taken: Callable[[int, int, Label], object] | None = None) -> Iterator[int]:
+    def walk(self, taken: Callable[[int, int, Label], object]) -> Iterator[int]:
         """Give the number of each new world; every move, also to a world that is known, is told to ``taken``."""
+        known, worlds, labels = self._known, self.worlds, self.numbers.values
         for label, world in self.model.beginnings():
-            yield from self._arrive(self.numbers.cells(world), self.numbers.number(label))
-        for at, cells in enumerate(self.worlds):  # the list grows while it is walked
-            self._at = at
+            if self._is_new(self.numbers.cells(world), NOBODY, self.numbers.number(label)):
+                yield len(worlds) - 1
+        for at, cells in enumerate(worlds):  # the list grows while it is walked
             for part in self._parts(len(cells)):
                 for name, changes, added, _ in part(cells):
                     changed = [*cells]
                     for cell, number in changes:
                         changed[cell] = number
                     after = (*changed, *added)
-                    yield from self._arrive(after, name)
-                    if taken is not None:
-                        taken(self._at, self._known[after], self.numbers.values[name])
+                    if after not in known and self._is_new(after, at, name):
+                        yield len(worlds) - 1
+                    taken(at, known[after], labels[name])
 
-    def _arrive(self, cells: Cells, label: int) -> Iterator[int]:
-        if cells not in self._known:
-            self._known[cells] = len(self.worlds)
-            self.worlds.append(cells)
-            self._came_from.append((self._at, label))
-            yield len(self.worlds) - 1
+    def _is_new(self, cells: Cells, source: int, label: int) -> bool:
+        if cells in self._known:
+            return False
+        self._known[cells] = len(self.worlds)
+        self.worlds.append(cells)
+        self._came_from.append((source, label))
+        return True
 
     def _parts(self, size: int) -> list[Memo[list[Step]]]:
         if size not in self._steps:

@@ -1,8 +1,8 @@
 """Judging worlds: which properties a world breaks.
 
-A property that reads what is shared (the head, the tasks, the requests) is computed once for what it reads, and not even
-looked up for a move that changes nothing of it. A property that looks at what the executions are doing reads nearly
-everything, and is computed each time.
+A property that reads what is shared (the head, the tasks, the requests) is computed once for what it reads, and is not
+even looked up for a move that changes nothing of that. A property that looks at what the executions are doing reads
+nearly everything, and is computed each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Judges:
         self._at_rest = Memo(numbers, lambda watch: model.at_rest(watch.world))
         self._resting = [each for each in properties if each.when is When.AT_REST]
         self._computed: list[Property] = []
-        self._looked_up = {each.id: Memo(numbers, self._watched(each)) for each in properties if each.when is When.ALWAYS}
+        self._looked_up = {
+            each.id: Memo(numbers, self._watched(each)) for each in properties if each.when is When.ALWAYS
+        }
         #: The cells each property has ever read.
         self._reads: dict[str, set[int]] = {each.id: set() for each in properties}
         self._touched: dict[Changes, list[tuple[str, Memo[list[str]]]]] = {}

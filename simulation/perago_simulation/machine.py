@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from perago_simulation import strategies
+from perago_simulation.country import Country, Node
 from perago_simulation.model import Model
 from perago_simulation.register import JUDGED
-from perago_simulation.schedule import Country, Failure, Node, carry_out
+from perago_simulation.schedule import Failure, carry_out
 from perago_simulation.settings import Setting
 
 #: So many settings are remembered with the worlds met there: a long night draws thousands.

@@ -41,7 +41,7 @@ class Memo(Generic[T]):
         node = self.root
         while type(node) is Branch:
             node = node[1].get(cells[node[0]])
-        return self.learn(cells) if node is None else node  # type: ignore[no-any-return]  # a leaf
+        return self.learn(cells) if node is None else node
 
     def learn(self, cells: Cells) -> T:
         """Compute what is not known yet, and remember it under what was read."""
@@ -76,7 +76,6 @@ class Step(NamedTuple):
     changes: Changes
     added: Cells
     leaves: bool
-
 
     def taken(self, cells: Cells) -> Cells:
         """Give the world after the move."""

@@ -17,26 +17,35 @@ thread. The copy computes and talks to its pipes, so it needs no lock that anoth
 
 from __future__ import annotations
 
-import io
-import pickle
 import signal
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, get_context
-from multiprocessing.connection import Connection
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
-from attrs import field, frozen
-
-from perago_core.value import Value
-from perago_core.values import Commit
-from perago_simulation import history, world
+from perago_simulation import history
 from perago_simulation.cells import Cells, Numbers, cells_in
+from perago_simulation.letters import Letter, Parcel, pickled, unpacked, unpickled
 from perago_simulation.peers import Arrival, Peers, Report, Way
 
 SHARED_OUT_BY = ("tasks", "claims", "names", "budget")
+
+
+class Wire(Protocol):
+    """One end of a pipe."""
+
+    def send(self, obj: Any, /) -> None:  # noqa: ANN401  whatever can be pickled
+        """Send something."""
+        ...
+
+    def recv(self) -> Any:  # noqa: ANN401  whatever was sent
+        """Wait for something."""
+        ...
+
+    def close(self) -> None:
+        """Close this end."""
+        ...
 
 
 def sharing(numbers: Numbers) -> tuple[int, ...]:
@@ -44,33 +53,15 @@ def sharing(numbers: Numbers) -> tuple[int, ...]:
     return tuple(cell for name in SHARED_OUT_BY for cell in cells_in(numbers.fixed[name]))
 
 
-@frozen(repr=False, eq=False)
-class Parcel(Value):
-    """Worlds of one size for one owner: their cells in a row, and how each was reached."""
-
-    cells: array[int] = field(factory=lambda: array("L"))
-    parents: array[int] = field(factory=lambda: array("q"))
-    labels: array[int] = field(factory=lambda: array("L"))
-
-
-class Letter(NamedTuple):
-    """What one process tells another after a level. ``values`` are pickled: those it has numbered since the last."""
-
-    report: Report
-    values: bytes
-    commits: tuple[Commit, ...]
-    parcels: dict[int, Parcel]
-
-
 class Crew(Peers):
     """The others, each at the end of a pipe."""
 
-    def __init__(self, rank: int, pipes: Sequence[Connection | None], numbers: Numbers) -> None:
+    def __init__(self, rank: int, pipes: Sequence[Wire | None], numbers: Numbers) -> None:
         self.rank = rank
         self.count = len(pipes)
         self._pipes = pipes
         self._numbers = numbers
-        self._key = itemgetter(*sharing(numbers))
+        self._key: Callable[[Cells], tuple[int, ...]] = itemgetter(*sharing(numbers))
         self._owners: dict[Any, int] = {}
         self._values_told = len(numbers.values)
         self._commits_told = len(history.made())
@@ -103,7 +94,7 @@ class Crew(Peers):
 
     def exchange(self, report: Report) -> tuple[Sequence[Report], Iterable[Arrival]]:
         """Write to everybody and read everybody's letter."""
-        values, commits = _pickled(self._numbers.values[self._values_told :]), history.made(self._commits_told)
+        values, commits = pickled(self._numbers.values[self._values_told :]), history.made(self._commits_told)
         self._values_told, self._commits_told = len(self._numbers.values), self._commits_told + len(commits)
         reports, arrivals = list[Report](), list[Iterator[Arrival]]()
         for rank, pipe in enumerate(self._pipes):
@@ -113,8 +104,8 @@ class Crew(Peers):
             letter: Letter = self._swapped(rank, pipe, Letter(report, values, commits, self._parcels[rank]))
             reports.append(letter.report)
             history.take_over(letter.commits)
-            self._ours[rank] += map(self._numbers.number, _unpickled(letter.values))
-            arrivals += (_arrivals(self._ours[rank], size, parcel) for size, parcel in letter.parcels.items())
+            self._ours[rank] += map(self._numbers.number, unpickled(letter.values))
+            arrivals += (unpacked(self._ours[rank], size, parcel) for size, parcel in letter.parcels.items())
         self._parcels = [{} for _ in self._pipes]
         self._handed.clear()
         return reports, (each for some in arrivals for each in some)
@@ -128,7 +119,7 @@ class Crew(Peers):
         first.send(way)
         return ()
 
-    def _swapped(self, rank: int, pipe: Connection, letter: Letter) -> Letter:
+    def _swapped(self, rank: int, pipe: Wire, letter: Letter) -> Letter:
         """Send a letter and get one. The lower rank sends first: two who both send may both wait for the other."""
         if self.rank < rank:
             pipe.send(letter)
@@ -138,43 +129,9 @@ class Crew(Peers):
         return received
 
 
-def _received(pipe: Connection) -> Letter:
+def _received(pipe: Wire) -> Letter:
     letter: Letter = pipe.recv()
     return letter
-
-
-def _arrivals(ours: Sequence[int], size: int, parcel: Parcel) -> Iterator[Arrival]:
-    """Unpack a parcel: each world's cells are the next so many numbers."""
-    numbers = map(ours.__getitem__, parcel.cells)
-    return zip(zip(*[numbers] * size, strict=True), parcel.parents, map(ours.__getitem__, parcel.labels), strict=True)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Values on their way
-
-#: The model compares these with ``is``, so a copy would not do.
-_CONSTANTS = {value: value for name, value in vars(world).items() if name.isupper() and isinstance(value, str)}
-
-
-class _Pickler(pickle.Pickler):
-    def persistent_id(self, value: object) -> str | None:
-        return value if type(value) is str and value in _CONSTANTS else None
-
-
-class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, value: str) -> str:
-        return _CONSTANTS[value]
-
-
-def _pickled(values: Sequence[Any]) -> bytes:
-    into = io.BytesIO()
-    _Pickler(into, pickle.HIGHEST_PROTOCOL).dump(values)
-    return into.getvalue()
-
-
-def _unpickled(values: bytes) -> Sequence[Any]:
-    unpickled: Sequence[Any] = _Unpickler(io.BytesIO(values)).load()
-    return unpickled
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -182,7 +139,7 @@ def _unpickled(values: bytes) -> Sequence[Any]:
 
 
 @contextmanager
-def crew(processes: int, numbers: Numbers, take_part: Callable[[Peers], object]) -> Iterator[Peers]:
+def crew(processes: int, numbers: Numbers, take_part: Callable[[Peers], object]) -> Generator[Peers]:
     """Fork, let the others take part, and give us the others."""
     try:
         context = get_context("fork")
@@ -204,7 +161,9 @@ def crew(processes: int, numbers: Numbers, take_part: Callable[[Peers], object])
     try:
         yield Crew(0, pipes[0], numbers)
     except (EOFError, BrokenPipeError, ConnectionResetError) as gone:
-        message = "a process that explored with us has ended; what it said is above. One process alone would say it here"
+        message = (
+            "a process that explored with us has ended; what it said is above. One process alone would say it here"
+        )
         raise ChildProcessError(message) from gone
     finally:
         for pipe in pipes[0]:
@@ -221,16 +180,16 @@ def crew(processes: int, numbers: Numbers, take_part: Callable[[Peers], object])
 _PATIENCE = 10.0
 
 
-def _pipes(processes: int) -> list[list[Connection | None]]:
+def _pipes(processes: int) -> list[list[Wire | None]]:
     """Make a pipe for every two: the entry [a][b] is the end of a, who talks to b."""
-    ends: list[list[Connection | None]] = [[None] * processes for _ in range(processes)]
+    ends: list[list[Wire | None]] = [[None] * processes for _ in range(processes)]
     for one in range(processes):
         for other in range(one):
             ends[one][other], ends[other][one] = Pipe()
     return ends
 
 
-def _keep_only(rank: int, pipes: Sequence[Sequence[Connection | None]]) -> None:
+def _keep_only(rank: int, pipes: Sequence[Sequence[Wire | None]]) -> None:
     """Close everybody else's ends: a pipe ends only when nobody holds the other end any more."""
     for one, ends in enumerate(pipes):
         for end in ends:

@@ -17,7 +17,7 @@ class Mark(NamedTuple):
 
     level: int
     rank: int
-    index: int
+    at: int
     problem: str
 
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 from enum import Enum
 from functools import partial
 
+from perago_core.attempt import commands as c
 from perago_simulation.cells import Numbers, Place, Watch, cells_in
 from perago_simulation.memo import Memo, Step, step_of, steps_of
 from perago_simulation.model import Model, Part
-from perago_simulation.world import DEAD, RUNNING, World
+from perago_simulation.world import DEAD, OPEN, RUNNING, Run, World
 
 
 class Reduction(Enum):
@@ -62,30 +63,39 @@ def local_steps(model: Model, numbers: Numbers, runs: int) -> list[Memo[list[Ste
     """Give, for each execution, the step that concerns nobody else and is therefore taken before anything else.
 
     Such a step reads nothing but its own execution and writes nothing else; that is not declared but observed, on a
-    stand-in. So it commutes with every move of anybody else, and whatever they can do before it they can do after it.
-    The one move that does not commute is the crash of the execution itself, and it leads to the same world before and
-    after. An answer may be lost only while the budget lasts, and the budget is everybody's, so nothing is local before
-    it is spent. Nobody is kept waiting for ever: an execution does not come back to a state without asking the world.
+    stand-in. Two commands may also read their own task once it has ended, because that never changes again: a reload,
+    and a report that is ignored. Not where rare things may happen: a task may then be handed out again.
+
+    So it commutes with every move of anybody else, and whatever they can do before it they can do after it. The one
+    move that does not commute is the crash of the execution itself, and it leads to the same world before and after. An
+    answer may be lost only while the budget lasts, and the budget is everybody's, so nothing is local before it is
+    spent. Nobody is kept waiting for ever: an execution does not come back to a state without asking the world.
 
     What is left out are worlds in which others go on while an execution waits for itself. Verdicts stay the same, of
     properties that do not look at an execution in that very state and at the others at once; none of ours does. A trace
     may be longer than the shortest by the steps that were taken first and were not needed.
     """
-    (losses,) = cells_in(_budget(numbers).fields["losses"])
-    return [Memo(numbers, partial(_local, numbers, losses, index, part)) for index, part in enumerate(model.parts(runs)[:runs])]
+    executions = enumerate(model.parts(runs)[:runs])
+    return [Memo(numbers, partial(_local, numbers, index, part)) for index, part in executions]
 
 
-def _local(numbers: Numbers, losses: int, index: int, part: Part, watch: Watch) -> list[Step]:
-    if watch.world.budget.losses or watch.world.runs[index].fate is not RUNNING:
+def _local(numbers: Numbers, index: int, part: Part, watch: Watch) -> list[Step]:
+    run, budget, places = watch.world.runs[index], numbers.fixed["budget"], watch.place.fields["runs"]
+    assert isinstance(budget, Place)
+    assert isinstance(places, tuple)
+    if watch.world.budget.losses or run.fate is not RUNNING:
         return []
     steps = steps_of(numbers, watch, part)
-    places = watch.place.fields["runs"]
-    assert isinstance(places, tuple)
-    touched = {*watch.reads, *(cell for step in steps for cell, _ in step.changes)}
-    return steps if len(steps) == 1 and not steps[0].added and touched <= {*places[index].cells, losses} else []
+    own = {*places[index].cells}
+    written = {cell for step in steps for cell, _ in step.changes}
+    read = {*watch.reads} - own - {*cells_in(budget.fields["losses"])}
+    if read == {*cells_in(numbers.fixed["tasks"])} and _has_ended(watch.world, run):
+        read.clear()
+    return steps if len(steps) == 1 and not steps[0].added and not read and written <= own else []
 
 
-def _budget(numbers: Numbers) -> Place:
-    place = numbers.fixed["budget"]
-    assert isinstance(place, Place)
-    return place
+def _has_ended(world: World, run: Run) -> bool:
+    """Say whether an execution asks only about its own task, and that has ended for good."""
+    assert run.state is not None
+    asks = isinstance(run.state.pending[0], c.ReloadTask | c.Report)
+    return asks and world.rare is None and world.tasks[run.task].status is not OPEN

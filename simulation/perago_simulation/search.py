@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -18,12 +18,13 @@ from typing import NamedTuple
 from perago_simulation.cells import Cells, Changes, Numbers
 from perago_simulation.exploration import Exploration, Limits, Progress, Violation
 from perago_simulation.judging import Judges
-from perago_simulation.memo import Branch, Memo, Step, steps
+from perago_simulation.memo import Branch
 from perago_simulation.model import Label, Model, Move
+from perago_simulation.moving import Movers
 from perago_simulation.parallel import crew, sharing
 from perago_simulation.peers import ALONE, Mark, Peers, Report, Way
 from perago_simulation.properties import PROPERTIES, Property
-from perago_simulation.reductions import Reduction, forgetting, local_steps
+from perago_simulation.reductions import Reduction
 from perago_simulation.world import World
 
 #: Worlds between two looks at the limits.
@@ -68,11 +69,7 @@ class Explorer:
         self._processes = processes
         self._alone_until = float("inf") if processes == 1 else together_from
         self._numbers = Numbers(example)
-        self._sharing = sharing(self._numbers)
-        self._reductions = frozenset(reductions)
-        self._forgetting: dict[int, Memo[list[Step]]] = {}
-        self._local: dict[int, list[Memo[list[Step]]]] = {}
-        self._steps: dict[int, list[Memo[list[Step]]]] = {}
+        self._movers = Movers(model, self._numbers, sharing(self._numbers), reductions)
         self._judges: dict[int, Judges] = {}
         self._seen: set[Cells] = set()
         self._parents = array("q")
@@ -190,13 +187,11 @@ class Explorer:
         """Take every step from these worlds, and give the new worlds. Everything that costs time happens here."""
         fresh: list[Cells] = []
         seen, peers, take_in = self._seen, self._peers, self._take_in
-        together = peers.count > 1
-        fuses, forgets = Reduction.FUSE in self._reductions, Reduction.FORGET in self._reductions
+        parts_of, forgets, together = self._movers.parts, self._movers.forgets, peers.count > 1
         for world in worlds:
             parent = self._expanded * peers.count + peers.rank
             self._expanded += 1
-            parts = self._steps.get(len(world)) or self._parts(len(world))
-            for part in self._fused(world, parts) if fuses else parts:
+            for part in parts_of(world):
                 # As in Memo.__call__, which would cost as much again as what it does.
                 node = part.root
                 while type(node) is Branch:
@@ -211,34 +206,13 @@ class Explorer:
                     changed += added
                     after = tuple(changed)
                     if forgets:
-                        after, leaves, changes = self._forgotten(after), True, None
-                    if leaves and together and (owner := peers.owner(after)) != peers.rank:
+                        after = self._movers.forgotten(after)
+                    if together and (leaves or forgets) and (owner := peers.owner(after)) != peers.rank:
                         peers.hand_over(owner, after, parent, label)
                     elif after not in seen:
-                        take_in(after, parent, label, level, None if added else changes)
+                        take_in(after, parent, label, level, None if added or forgets else changes)
                         fresh.append(after)
         return fresh
-
-    def _parts(self, size: int) -> list[Memo[list[Step]]]:
-        parts = self.model.parts(self._numbers.runs(size))
-        self._steps[size] = [steps(self._numbers, part, self._sharing) for part in parts]
-        self._local[size] = local_steps(self.model, self._numbers, self._numbers.runs(size))
-        return self._steps[size]
-
-    def _fused(self, world: Cells, parts: list[Memo[list[Step]]]) -> list[Memo[list[Step]]]:
-        """Give the one part that moves first, if there is one."""
-        for index, local in enumerate(self._local[len(world)]):
-            if local(world):
-                return [parts[index]]
-        return parts
-
-    def _forgotten(self, world: Cells) -> Cells:
-        forget = self._forgetting.get(len(world))
-        if forget is None:
-            forget = self._forgetting[len(world)] = forgetting(self.model, self._numbers)
-        for step in forget(world):
-            return step.taken(world)
-        return world
 
     def _take_in(self, cells: Cells, parent: int, label: int, level: int, changes: Changes | None = None) -> None:
         """Take in a world that was not seen before, and judge it."""
@@ -274,7 +248,7 @@ class Explorer:
 
 def _trace(ways: Sequence[Way], mark: Mark) -> tuple[Label, ...]:
     labels: list[Label] = []
-    at = mark.index * len(ways) + mark.rank
+    at = mark.at * len(ways) + mark.rank
     while at != _NOWHERE:
         index, rank = divmod(at, len(ways))
         labels.append(ways[rank].labels[index])
@@ -283,7 +257,7 @@ def _trace(ways: Sequence[Way], mark: Mark) -> tuple[Label, ...]:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def _no_garbage_collection() -> Generator[None]:
     """Let the collector rest: worlds are tuples of numbers, and it would walk all of them to find no cycle."""
     was_on = gc.isenabled()
     gc.disable()

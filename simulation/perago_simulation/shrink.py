@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from perago_simulation.country import Country, actor_of, fault_of
 from perago_simulation.model import Label
-from perago_simulation.schedule import Country, Failure, actor_of, fault_of
+from perago_simulation.schedule import Failure
 
 
 def cost(labels: Sequence[Label]) -> tuple[int, int, int]:

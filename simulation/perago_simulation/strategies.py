@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
+from perago_simulation.country import ALLOWS, Country, Node
 from perago_simulation.line import command_of
-from perago_simulation.schedule import ALLOWS, Chooser, Country, Failure, Node, carry_out
+from perago_simulation.schedule import Chooser, Failure, carry_out
 from perago_simulation.settings import Setting, setting
 
 #: The backings that keep their promises whatever happens; ``soft`` does not, and is there to be broken.

@@ -10,6 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_core.value import Value
+from perago_simulation.country import Country
 from perago_simulation.explore import Violation
 from perago_simulation.hunt import Hunter
 from perago_simulation.line import command_of
@@ -17,7 +18,7 @@ from perago_simulation.model import Model
 from perago_simulation.register import JUDGED
 from perago_simulation.replay import replay
 from perago_simulation.report import columns, page, story
-from perago_simulation.schedule import Country, Scheduler, Swarm, simulate
+from perago_simulation.schedule import Scheduler, Swarm, simulate
 from perago_simulation.settings import Setting
 from perago_simulation.shrink import shrink
 

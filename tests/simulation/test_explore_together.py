@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from functools import cache
@@ -13,11 +14,11 @@ from perago_core.values import Backing
 from perago_simulation.exploration import resident
 from perago_simulation.explore import Exploration, Explorer, Limits, explore
 from perago_simulation.model import Model, Moves
-from perago_simulation.mutants import mutants
 from perago_simulation.properties import Property, When
 from perago_simulation.register import JUDGED
 from perago_simulation.settings import Setting, setting
-from perago_simulation.world import World
+from perago_simulation.store import Store
+from perago_simulation.world import Request, World
 
 #: With violations (soft, a stranger, two steps) and without, with a ledger, with what seldom happens.
 SETTINGS: dict[str, Setting] = {
@@ -80,11 +81,19 @@ def _walked(model: Model, trace: tuple[tuple[str, str, str], ...]) -> Iterator[W
         moves = model.moves(world)
 
 
-def test_a_table_that_cannot_be_sent_is_explored_together() -> None:
-    """A mutant's table holds functions made on the spot."""
-    mutant = next(each for each in mutants().values() if Backing.ATOMIC in each.backings)
-    model = mutant.make(SETTINGS["atomic, resent and reset"])
-    assert figures(together(model, 2)) == figures(explore(model, JUDGED))
+def test_a_model_that_cannot_be_sent_is_explored_together() -> None:
+    """A store made on the spot; a mutant's table holds such functions too."""
+
+    class Refusing(Store):
+        def refusal(self, setting: Setting, world: World, request: Request) -> str | None:
+            return "not today" if request.run == 0 else super().refusal(setting, world, request)
+
+    model = Model(SETTINGS["soft"], store=Refusing())
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(model.store)
+    found = together(model, 2)
+    assert figures(found) == figures(explore(model, JUDGED))
+    assert figures(found) != figures(alone("soft"))
 
 
 def _dies_on_completion(_setting: Setting, world: World) -> str | None:

@@ -64,7 +64,7 @@ def test_an_exploration_that_is_too_large_is_refused_not_judged_in_part() -> Non
 
 
 def _claims_listed_after_the_barrier() -> tuple[Row, ...]:
-    """``conditional`` without ledger: claim, revoke, barrier, and only then list the claims and ask about the owners."""
+    """``conditional`` without ledger: claim, revoke, barrier, and only then list the claims and ask of the owners."""
     rows: list[Row] = []
     others = ("claim", "lease", "nothing")
     for each in ATTEMPT.definition.rows:

@@ -36,7 +36,7 @@ from perago_core.values import Backing
 from perago_simulation import strategies
 from perago_simulation.machine import WorldMachine
 from perago_simulation.own import Embedded
-from perago_simulation.schedule import Country
+from perago_simulation.country import Country
 from perago_simulation.settings import setting
 
 SETTING = setting(Backing.CONDITIONAL, attempts=1, crashes=0, losses=1, pauses=False)
@@ -50,6 +50,7 @@ class Mine(WorldMachine):
     where = just(SETTING)
     def model(self, of): return Embedded(of, runtime=hopeful)
 TestMine = Mine.TestCase
+TestMine.settings = settings(max_examples=2_000)
 """,
     "choices": """
 country = Country(Embedded(SETTING, runtime=hopeful))

@@ -20,7 +20,7 @@ from perago_simulation.model import Model
 from perago_simulation.replay import Stored, store
 from perago_simulation.report import Story, columns, page, sequence, story
 from perago_simulation.report import words as w
-from perago_simulation.report.graph import Standing
+from perago_simulation.report.scenes import Standing
 from perago_simulation.settings import Setting, setting
 
 SOFT = setting(Backing.SOFT, crashes=0)

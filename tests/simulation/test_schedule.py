@@ -6,10 +6,11 @@ import pytest
 
 from perago_core.attempt.phases import Phase
 from perago_core.values import Backing
+from perago_simulation.country import Country
 from perago_simulation.line import LineError, line_of, model_of, read_line
 from perago_simulation.model import Model
 from perago_simulation.mutations import attempts, skip
-from perago_simulation.schedule import Country, Pct, Replay, Scheduler, Swarm, Weighted, carry_out, simulate
+from perago_simulation.schedule import Pct, Replay, Scheduler, Swarm, Weighted, carry_out, simulate
 from perago_simulation.settings import Setting, setting
 from perago_simulation.shrink import cost, shrink
 

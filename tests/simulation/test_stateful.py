@@ -10,11 +10,12 @@ from hypothesis import Phase, given, settings
 
 from perago_core.values import Backing
 from perago_simulation import profiles, strategies
+from perago_simulation.country import Country
 from perago_simulation.line import model_of, read_line
 from perago_simulation.machine import WorldMachine
 from perago_simulation.model import Model
 from perago_simulation.register import JUDGED
-from perago_simulation.schedule import Country, carry_out
+from perago_simulation.schedule import carry_out
 from perago_simulation.settings import Setting, setting
 
 

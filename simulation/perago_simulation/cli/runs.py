@@ -23,12 +23,13 @@ from perago_simulation.cli.options import (
     asks_about_a_setting,
     embedded,
 )
+from perago_simulation.country import Country
 from perago_simulation.explore import Exploration, Limits, Violation, explore
 from perago_simulation.line import LineError, command_of, model_of, read_line
 from perago_simulation.model import Model
 from perago_simulation.replay import ReplayError, Stored, replay
 from perago_simulation.report import columns, sequence, story
-from perago_simulation.schedule import Country, Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate
+from perago_simulation.schedule import Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate
 from perago_simulation.shrink import shrink
 from perago_simulation.verdict import EVERYTHING, verdict
 

@@ -1,8 +1,11 @@
 """Processes that want one lock: they acquire it, keep it, wait after an unclean predecessor, look, send, give it back.
 
 The lease machine is the production one. Around it stands what an execution under ``locked`` does, in the order of the
-attempt's table: held, takeover wait if unclean, look at the head, let ``fence.decide`` judge the time left, send. True
-time is a whole number. A process's clock runs at a rate of its own, and it may be paused between any two calls.
+attempt's table: held, takeover wait if unclean, look at the head, let ``fence.decide`` judge the time left, send.
+
+A process's clock runs at a rate of its own, and it may be paused between any two calls. Every clock shows the same
+reading for ever; what it was read for earlier grows older instead. That is the same to a machine that only compares
+times, and it makes worlds that differ only in the date one world.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from perago_core.budget import PublishBudget
 from perago_core.calls import Call
 from perago_core.engine import Table
 from perago_core.lease import LEASE, LeaseHold, LeaseKnown, LeaseRequest, Phase, ReleaseWanted, Ticked, hold, perform
+from perago_core.rows import State
 from perago_core.value import Value
 from perago_core.values import Attempt, Backing, Commit, CommitRef, Head, StagedRef, Target
 from perago_simulation.cluster.model import Cluster, Label, Left, Moves, World
@@ -32,20 +36,22 @@ BUDGET = PublishBudget(
 )
 #: How long a request may be on its way before it lands: what the takeover wait has to outlast.
 FLIGHT = int(BUDGET.publish_timeout + BUDGET.margin)
+#: The moment it always is. Whatever is older than that is as old as that: every lease is over by then.
+NOW = 8
 _HEAD = Head(Commit(CommitRef("a0"), (CommitRef("root"),), "t0"))
 _STAGED = StagedRef("repo", "staged", CommitRef("c1"), "t1")
+_Running = Running[LeaseRequest, LeaseKnown]
 
 
-@frozen(cache_hash=True, repr=False)
-class Worker(Value):
+class Worker(NamedTuple):
     """One process, working off one execution after the other.
 
-    ``looks_from`` is when, by its own clock, it may look at the head; ``looked`` and ``decided`` say how far it is
-    since. ``wakes`` is when a prompt process tries again.
+    ``looks_from`` is when, by its own clock, it may look at the head; ``looked``, ``decided`` and ``sent`` say how far
+    it is since. ``wakes`` is when a prompt process tries again.
     """
 
     executions: int = 0
-    running: Running[LeaseRequest, LeaseKnown] | None = None
+    running: _Running | None = None
     looks_from: float | None = None
     looked: bool = False
     decided: bool = False
@@ -54,11 +60,14 @@ class Worker(Value):
 
 
 class Branch(NamedTuple):
-    """The branch under the lock: requests on their way, with the latest time they land, and who has looked."""
+    """The branch under the lock: requests on their way with the moments they have left, and who has looked.
+
+    ``since`` counts the moments since the first process died, for who never pauses.
+    """
 
     sent: tuple[tuple[int, int], ...] = ()
     looked: int = 0
-    died: int | None = None
+    since: int | None = None
 
 
 @frozen(repr=False)
@@ -69,11 +78,10 @@ class Bounds(Value):
     """
 
     rates: tuple[float, ...] = (1.0, 1.0)
-    executions: int = 1
-    horizon: int = 7
+    executions: tuple[int, ...] = (1, 1)
     faults: int = 0
-    crashes: int = 1
-    sends: bool = True
+    crashes: int = 0
+    sends: bool = False
     releases: bool = True
     pausing: bool = False
     prompt: bool = False
@@ -89,6 +97,22 @@ def may_send(now: float, until: float) -> bool:
     return isinstance(fence.decide(case), fence.Allowed)
 
 
+@cache
+def older(running: _Running, by: float) -> _Running:
+    """Give a machine as it is so much later by its own clock: what it read earlier is older by that."""
+    known = running.state.known
+    aged = evolve(
+        known,
+        sent_at=max(known.sent_at - by, 0.0),
+        until=max(known.until - by, 0.0),
+        until_before=max(known.until_before - by, 0.0),
+    )
+    state = running.state
+    # Only answers of a clock cost no operation.
+    answers = tuple(Done(max(each.value - by, 0.0), 0) if each.operations == 0 else each for each in running.answers)
+    return Running(State(state.phase, state.subject, aged, state.pending), answers)
+
+
 class Locks(Cluster):
     """Processes that want one lock."""
 
@@ -96,17 +120,12 @@ class Locks(Cluster):
         super().__init__(tuple(f"p{index}" for index in range(len(bounds.rates))))
         self.bounds = bounds
         self.runner = Runner(table, perform)
+        self.clocks = tuple(NOW * rate for rate in bounds.rates)
 
     def beginnings(self) -> Iterator[World]:
         """Nobody has begun."""
         workers = (Worker(),) * len(self.names)
         yield World(Shared(), Branch(), workers, Left(self.bounds.faults, self.bounds.crashes))
-
-    # -- what is so
-
-    def clock(self, world: World, index: int) -> float:
-        """Give what a process's own clock shows."""
-        return world.shared.at * self.bounds.rates[index]
 
     def holds(self, world: World, index: int) -> LeaseHold | None:
         """Give what a process would say it holds, if it did not look at its clock."""
@@ -116,9 +135,10 @@ class Locks(Cluster):
     def believes(self, world: World, index: int) -> LeaseHold | None:
         """Give what a process believes to hold now, by its own clock."""
         held = self.holds(world, index)
-        return held if held is not None and self.clock(world, index) < held.until else None
+        return held if held is not None and self.clocks[index] < held.until else None
 
-    # -- what a process does
+    # -----------------------------------------------------------------------------------------------------------------
+    # What a process does
 
     def call(self, world: World, index: int) -> Call | None:
         """Give the next call of the lease machine."""
@@ -128,7 +148,7 @@ class Locks(Cluster):
     def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
         """Answer from the process's own clock, or from the store."""
         if call.port == "clock":
-            yield Done(self.clock(world, index), operations=0), world
+            yield Done(self.clocks[index], operations=0), world
         else:
             yield from super().serve(world, index, call)
 
@@ -136,71 +156,109 @@ class Locks(Cluster):
         """Go on with the machine; a lock that is held may have to be waited for."""
         worker: Worker = world.processes[index]
         assert worker.running is not None
-        return self._noted(worker, self.runner.answer(worker.running, answer), self.clock(world, index))
+        return self._noted(worker, self.runner.answer(worker.running, answer), index)
 
-    def _noted(self, worker: Worker, running: Running[LeaseRequest, LeaseKnown], now: float) -> Worker:
+    def _noted(self, worker: Worker, running: _Running, index: int) -> Worker:
+        now = self.clocks[index]
         held = hold(running.state)
         if held is not None and worker.looks_from is None:
-            return evolve(worker, running=running, looks_from=now if held.clean else now + self.bounds.waits)
+            return worker._replace(running=running, looks_from=now if held.clean else now + self.bounds.waits)
         if self.runner.table.is_terminal(running.state):
-            return evolve(worker, running=running, wakes=now + self.bounds.period)
-        return evolve(worker, running=running)
+            wakes = now + self.bounds.period if self.bounds.prompt else 0.0
+            return Worker(worker.executions, running, wakes=wakes)
+        return worker._replace(running=running)
 
     def alive(self, process: Worker) -> bool:
         """Only who has begun can die; whoever has ended has nothing to lose."""
         return process.running is not None and not self.runner.table.is_terminal(process.running.state)
 
-    def died(self, world: World, index: int) -> Worker:
+    def died(self, world: World, index: int) -> World:
         """Forget everything but how many executions there were."""
-        return Worker(world.processes[index].executions)
+        after = world.with_process(index, Worker(world.processes[index].executions))
+        return after._replace(outside=world.outside._replace(since=0)) if self.bounds.prompt else after
 
     def own_moves(self, world: World, index: int) -> Moves:
         """Begin, tend, release, look, decide, send."""
         worker: Worker = world.processes[index]
         held = self.holds(world, index)
-        if held is None:
+        if held is None or worker.running is None:
             yield from self._begin(world, index, worker)
             return
-        assert worker.running is not None
-        now, name = self.clock(world, index), self.names[index]
-        tended = self._noted(worker, self.runner.feed(worker.running, Ticked(now)), now)
+        name = self.names[index]
+        ticked = self.runner.feed(worker.running, Ticked(self.clocks[index]))
+        tended = self._noted(worker, self._clock_read(ticked, worker.running, index), index)
         if tended != worker:
             yield Label(name, "tends"), world.with_process(index, tended)
-        # Between the look and the send nothing is asked (S-09), and what is on its way has to end before the release.
+        # What is on its way has to end before the release: its outcome must be known.
         in_flight = any(token == held.token for token, _ in world.outside.sent)
-        if self.bounds.releases and not in_flight and not worker.decided:
-            released = evolve(worker, running=self.runner.feed(worker.running, ReleaseWanted()))
+        if self.bounds.releases and worker.running.state.phase is Phase.HELD and not in_flight and not worker.decided:
+            released = worker._replace(running=self.runner.feed(worker.running, ReleaseWanted()))
             yield Label(name, "releases"), world.with_process(index, released)
         yield from self._publish(world, index, worker, held)
 
+    def _clock_read(self, running: _Running, before: _Running, index: int) -> _Running:
+        """Read the clock before a request in the move that wants the request: a pause in between is a later wish."""
+        call = self.runner.call(running)
+        fresh = call is not None and call.port == "clock" and not running.answers and running != before
+        return self.runner.answer(running, Done(self.clocks[index], operations=0)) if fresh else running
+
     def _begin(self, world: World, index: int, worker: Worker) -> Moves:
-        now, name = self.clock(world, index), self.names[index]
         ended = worker.running is None or self.runner.table.is_terminal(worker.running.state)
-        due = not self.bounds.prompt or (now >= worker.wakes and world.outside.died in {None, *self._elsewhere(index)})
-        if ended and due and worker.executions < self.bounds.executions:
-            owner = f"{name}-{worker.executions + 1}"
+        early = self.clocks[index] < worker.wakes
+        if ended and not early and worker.executions < self.bounds.executions[index]:
+            owner = f"{self.names[index]}-{worker.executions + 1}"
             request = LeaseRequest(TARGET, owner, BUDGET.lease_ttl, BUDGET.lease_margin)
-            begun = Worker(worker.executions + 1, self.runner.begin(request))
-            yield Label(name, "begins"), world.with_process(index, begun)
+            begun = self.runner.begin(request)
+            # Not yet `_clock_read`: nothing was there before, so the machine differs from it.
+            running = self.runner.answer(begun, Done(self.clocks[index], operations=0))
+            yield Label(self.names[index], "begins"), world.with_process(index, Worker(worker.executions + 1, running))
 
     def _publish(self, world: World, index: int, worker: Worker, held: LeaseHold) -> Moves:
-        now, name = self.clock(world, index), self.names[index]
+        now, name = self.clocks[index], self.names[index]
         branch: Branch = world.outside
         if not worker.looked and worker.looks_from is not None and now >= worker.looks_from:
-            seen = world.with_process(index, evolve(worker, looked=True))
+            seen = world.with_process(index, worker._replace(looked=True))
             yield Label(name, "looks"), seen._replace(outside=branch._replace(looked=max(branch.looked, held.token)))
         if not self.bounds.sends or not worker.looked or worker.sent:
             return
-        if not worker.decided and may_send(now, held.until):
-            decided = evolve(worker, decided=True)
-            if self.bounds.pausing:
-                yield Label(name, "decides"), world.with_process(index, decided)
-            else:
-                yield Label(name, "sends"), self._sent(world, index, decided, held.token)
-        elif worker.decided:
-            yield Label(name, "sends"), self._sent(world, index, worker, held.token)
+        if worker.decided or (not self.bounds.pausing and may_send(now, held.until)):
+            sent = (*branch.sent, (held.token, FLIGHT))
+            after = world.with_process(index, worker._replace(decided=False, sent=True))
+            yield Label(name, "sends"), after._replace(outside=branch._replace(sent=sent))
+        elif may_send(now, held.until):
+            yield Label(name, "decides"), world.with_process(index, worker._replace(decided=True))
 
-    def _sent(self, world: World, index: int, worker: Worker, token: int) -> World:
-        sent = (*world.outside.sent, (token, world.shared.at + FLIGHT))
-        after = world.with_process(index, evolve(worker, decided=False, sent=True))
-        return after._replace(outside=world.outside._replace(sent=sent))
+    # -----------------------------------------------------------------------------------------------------------------
+    # What happens by itself
+
+    def surroundings(self, world: World) -> Moves:
+        """Requests land or are lost, and time passes, but not past the moment by which a request must have landed."""
+        sent: tuple[tuple[int, int], ...] = world.outside.sent
+        for number, (token, _) in enumerate(sent):
+            rest = world.outside._replace(sent=(*sent[:number], *sent[number + 1 :]))
+            yield Label("branch", f"request of token {token} lands"), world._replace(outside=rest)
+        if all(left for _, left in sent) and not (self.bounds.prompt and self._busy(world)):
+            yield Label("time", "passes"), self._later(world)
+
+    def _later(self, world: World) -> World:
+        branch: Branch = world.outside
+        since = None if branch.since is None else branch.since + 1
+        outside = Branch(tuple((token, left - 1) for token, left in branch.sent), branch.looked, since)
+        workers = tuple(
+            _waiting(each, rate) for each, rate in zip(world.processes, self.bounds.rates, strict=True)
+        )
+        return world._replace(shared=later(world.shared), outside=outside, processes=workers)
+
+    def _busy(self, world: World) -> bool:
+        """Say whether anybody has something to do; who is never paused does it at once."""
+        return any(
+            self.call(world, index) is not None or any(True for _ in self.own_moves(world, index))
+            for index in range(len(self.names))
+        )
+
+
+def _waiting(worker: Worker, by: float) -> Worker:
+    """Give a process a moment later."""
+    looks = None if worker.looks_from is None or worker.looked else max(worker.looks_from - by, 0.0)
+    running = None if worker.running is None else older(worker.running, by)
+    return worker._replace(running=running, looks_from=looks, wakes=max(worker.wakes - by, 0.0))

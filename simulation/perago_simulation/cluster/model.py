@@ -77,8 +77,8 @@ class Cluster:
         """Give the process after its call was answered."""
         raise NotImplementedError
 
-    def died(self, world: World, index: int) -> object:
-        """Give the process after its death."""
+    def died(self, world: World, index: int) -> World:
+        """Give the world after the death of a process."""
         raise NotImplementedError
 
     def alive(self, process: Any) -> bool:  # noqa: ANN401  whatever the kind of processes keeps
@@ -86,7 +86,7 @@ class Cluster:
         raise NotImplementedError
 
     def own_moves(self, world: World, index: int) -> Moves:
-        """Give what a process does by itself while it has no call to make."""
+        """Give what a process does by itself, beside the call it may be about to make."""
         raise NotImplementedError
 
     def surroundings(self, world: World) -> Moves:
@@ -109,10 +109,9 @@ class Cluster:
         """Give everything that may happen next."""
         for index in range(len(world.processes)):
             call = self.call(world, index)
-            if call is None:
-                yield from self.own_moves(world, index)
-            else:
+            if call is not None:
                 yield from self._call(world, index, call)
+            yield from self.own_moves(world, index)
             if world.left.crashes and self.alive(world.processes[index]):
                 yield from self._die(world, index, call)
         for number, late in enumerate(world.late):
@@ -135,7 +134,7 @@ class Cluster:
 
     def _die(self, world: World, index: int, call: Call | None) -> Moves:
         poorer = world._replace(left=world.left._replace(crashes=world.left.crashes - 1))
-        after = poorer.with_process(index, self.died(world, index))
+        after = self.died(poorer, index)
         yield Label(self.names[index], "dies", fault=True), after
         if call is not None and (sending := _on_its_way(after, call)) is not after:
             yield Label(self.names[index], f"dies sending: {_words(call)}", fault=True), sending

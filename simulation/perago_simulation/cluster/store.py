@@ -1,30 +1,26 @@
-"""The one coordination store: entries, leases that end by the true time. A value; every call gives the next one.
+"""The one coordination store: entries, and leases that end by the true time. A value; every call gives the next one.
 
-It has no clock of its own: ``at`` is the true time, a whole number. A lease that has run out is gone with its keys
-before anything else is looked at.
+Time is relative: a lease has so many moments left, and a moment that passes takes one from each. So worlds that differ
+only in what the date is are one world, and what is explored holds for all time. A lease that has run out is gone with
+its keys at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
-
-from attrs import evolve, frozen
+from typing import Any, NamedTuple, TypeAlias
 
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
 from perago_core.ports import Entry
-from perago_core.value import Value
 
 #: A key, its value, and the lease it is bound to, if any.
 Bound: TypeAlias = tuple[str, str, str | None]
 
 
-@frozen(cache_hash=True, repr=False)
-class Shared(Value):
-    """What the store holds at one moment. ``leases`` are names, when each ends, and how long a renewal lasts."""
+class Shared(NamedTuple):
+    """What the store holds at one moment. ``leases`` are names, what is left of each, and how long a renewal lasts."""
 
-    at: int = 0
     entries: tuple[Bound, ...] = ()
     leases: tuple[tuple[str, float, float], ...] = ()
     granted: int = 0
@@ -42,10 +38,10 @@ Served: TypeAlias = tuple[Answer[Any], Shared]
 
 
 def later(shared: Shared) -> Shared:
-    """Let time pass by one, and end what has run out."""
-    at = shared.at + 1
-    over = {name for name, until, _ in shared.leases if until <= at}
-    return _ended(evolve(shared, at=at), over) if over else evolve(shared, at=at)
+    """Let one moment pass, and end what has run out."""
+    aged = shared._replace(leases=tuple((name, left - 1, ttl) for name, left, ttl in shared.leases))
+    over = {name for name, left, _ in aged.leases if left <= 0}
+    return _ended(aged, over) if over else aged
 
 
 def serve(shared: Shared, call: Call) -> Served:
@@ -80,15 +76,12 @@ def _swap(shared: Shared, key: str, expected: str | None, value: str | None) -> 
 
 def _grant(shared: Shared, ttl: float) -> Served:
     name = f"lease-{shared.granted + 1}"
-    leases = (*shared.leases, (name, shared.at + ttl, ttl))
-    return Done(name), evolve(shared, leases=leases, granted=shared.granted + 1)
+    return Done(name), shared._replace(leases=(*shared.leases, (name, ttl, ttl)), granted=shared.granted + 1)
 
 
 def _keep_alive(shared: Shared, lease: str) -> Served:
-    renewed = tuple(
-        (name, shared.at + ttl if name == lease else until, ttl) for name, until, ttl in shared.leases
-    )
-    return Done(value=any(name == lease for name, _, _ in renewed)), evolve(shared, leases=renewed)
+    renewed = tuple((name, ttl if name == lease else left, ttl) for name, left, ttl in shared.leases)
+    return Done(value=any(name == lease for name, _, _ in renewed)), shared._replace(leases=renewed)
 
 
 def _revoke(shared: Shared, lease: str) -> Served:
@@ -99,12 +92,11 @@ def _put(shared: Shared, key: str, value: str | None, lease: str | None) -> Shar
     others = [bound for bound in shared.entries if bound[0] != key]
     if value is not None:
         others.append((key, value, lease))
-    return evolve(shared, entries=tuple(sorted(others, key=lambda bound: bound[0])))
+    return shared._replace(entries=tuple(sorted(others, key=lambda bound: bound[0])))
 
 
 def _ended(shared: Shared, over: set[str]) -> Shared:
-    return evolve(
-        shared,
+    return shared._replace(
         leases=tuple(lease for lease in shared.leases if lease[0] not in over),
         entries=tuple(bound for bound in shared.entries if bound[2] not in over),
     )

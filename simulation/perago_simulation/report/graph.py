@@ -9,47 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 
-from attrs import frozen
-
-from perago_core.value import Value
 from perago_simulation.history import chain, commit
 from perago_simulation.replay import Step
+from perago_simulation.report.scenes import Node, Place, Standing
 from perago_simulation.world import COMPLETED, World
-
-
-class Standing(Enum):
-    """What a commit is in a world, the first that applies."""
-
-    BRANCH = "on the branch"
-    LOST = "lost"
-    STAGED = "staged"
-    ABANDONED = "left behind"
-
-
-@frozen(repr=False)
-class Place(Value):
-    """Where a commit is drawn: column and line, both from 0."""
-
-    column: int
-    line: int
-
-
-@frozen(repr=False)
-class Node(Value):
-    """One commit in one step. ``names`` are the staging names at it; ``fresh``: it was not there a step ago."""
-
-    ref: str
-    parent: str
-    place: Place
-    standing: Standing
-    execution: str
-    stranger: bool
-    head: bool
-    accepted: bool
-    names: tuple[str, ...]
-    fresh: bool
 
 
 def graphs(steps: Sequence[Step]) -> tuple[tuple[Node, ...], ...]:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from string import Template
 
 from perago_simulation.report.drawing import Canvas, canvas, commits, hue, lanes
-from perago_simulation.report.story import Fired, Line, Scene, Story
+from perago_simulation.report.scenes import Fired, Line, Scene, Story
 
 
 def page(told: Story) -> str:
@@ -35,7 +35,7 @@ def page(told: Story) -> str:
         bounds=escape(told.bounds),
         table=escape(told.table),
         crowd="many" if len(told.lanes) > _FEW else "few",
-        lanes="".join(f'<span class="lane {hue(lane)}">{escape(lane)}</span>' for lane in told.lanes),
+        lanes="".join(f'<span class="lane {hue(told, lane)}">{escape(lane)}</span>' for lane in told.lanes),
         steps="".join(_step(told, scene, opens) for scene in told.scenes),
         scenes="".join(_scene(told, scene, opens, on) for scene in told.scenes),
         count=len(told.scenes),
@@ -59,7 +59,7 @@ def _sentence(text: str) -> str:
 
 def _verdict(told: Story) -> str:
     if not told.breaks:
-        return '<p class="verdict holds">Nothing is broken in this run.</p>'
+        return f'<p class="verdict holds">{escape(told.verdict)}</p>'
     where = f'<a href="#step-{told.breaks}">Broken at step {told.breaks}</a>'
     return f'<p class="verdict broken">{where}: {escape(told.problem)}</p>'
 
@@ -72,7 +72,7 @@ def _step(told: Story, scene: Scene, opens: int) -> str:
     return (
         f'<li class="step{broken}"><a href="#step-{at}"{current}>'
         f'<span class="number">{at}</span>{lanes(told, scene)}'
-        f'<span class="what"><b class="{hue(scene.lane)}">{escape(scene.lane)}</b> {escape(scene.says)}</span>'
+        f'<span class="what"><b class="{hue(told, scene.lane)}">{escape(scene.lane)}</b> {escape(scene.says)}</span>'
         f'<span class="row">{escape(rows)}</span></a></li>\n'
     )
 
@@ -80,14 +80,21 @@ def _step(told: Story, scene: Scene, opens: int) -> str:
 def _scene(told: Story, scene: Scene, opens: int, on: Canvas) -> str:
     hidden = "" if scene.number == opens else " data-hidden"
     problem = f'<p class="alarm"><b>{escape(told.property)} is broken.</b> {escape(_sentence(scene.problem))}</p>'
+    who = f'<b class="{hue(told, scene.lane)}">{escape(scene.lane)}</b>'
+    when = f'<span class="when">{escape(scene.when)}</span>' if scene.when else ""
+    cards = (
+        _card(told, "Tasks", scene.tasks),
+        _card(told, "Executions", scene.runs),
+        _card(told, "Publications in flight", scene.requests, empty="none"),
+        _card(told, "Records", scene.records),
+    )
     return (
         f'<article class="scene" id="step-{scene.number}" aria-labelledby="says-{scene.number}"{hidden}>'
-        f'<p class="count">Step {scene.number} <span>of {len(told.scenes)}</span></p>'
-        f'<h2 id="says-{scene.number}"><b class="{hue(scene.lane)}">{escape(scene.lane)}</b> {escape(scene.says)}</h2>'
+        f'<p class="count">Step {scene.number} <span>of {len(told.scenes)}</span>{when}</p>'
+        f'<h2 id="says-{scene.number}">{who} {escape(scene.says)}</h2>'
         f"{_rows(scene.rows)}{problem if scene.problem else ''}"
-        f"<figure>{commits(scene, on)}</figure>"
-        f'<div class="cards">{_card("Tasks", scene.tasks)}{_card("Executions", scene.runs)}'
-        f"{_card('Publications in flight', scene.requests, empty='none')}{_card('Records', scene.records)}</div>"
+        f"<figure>{commits(told, scene, on)}</figure>"
+        f'<div class="cards">{"".join(cards)}</div>'
         "</article>\n"
     )
 
@@ -103,11 +110,11 @@ def _rows(rows: Sequence[Fired]) -> str:
     )
 
 
-def _card(title: str, lines: Sequence[Line], *, empty: str = "") -> str:
+def _card(told: Story, title: str, lines: Sequence[Line], *, empty: str = "") -> str:
     if not lines and not empty:
         return ""
     items = "".join(
-        f'<li class="{"changed" if line.changed else "same"}"><b class="{hue(line.name)}">{escape(line.name)}</b>'
+        f'<li class="{"changed" if line.changed else "same"}"><b class="{hue(told, line.name)}">{escape(line.name)}</b>'
         f'<span class="text">{escape(line.text)}</span>'
         f'<span class="standing {_kind(line.standing)}">{escape(line.standing)}</span></li>'
         for line in lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perago_simulation.report.story import Scene, Story
+from perago_simulation.report.scenes import Scene, Story
 from perago_simulation.report.words import STORE
 
 

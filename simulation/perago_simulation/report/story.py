@@ -1,22 +1,17 @@
-"""What is to be said about a run: who takes part, and for each step what happened and how the world stands after it.
-
-Plain text and small numbers only; how it looks is for the renderers.
-"""
+"""A simulated run, told: who takes part, what happens in each step, and how the world stands after it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import frozen
-
 from perago_core.description import digest
-from perago_core.value import Value
 from perago_simulation.explore import Violation
-from perago_simulation.model import Label, Model
+from perago_simulation.model import Model
 from perago_simulation.properties import PROPERTIES, Property, When
 from perago_simulation.replay import Step, Stored, replay, replay_stored
 from perago_simulation.report import words
-from perago_simulation.report.graph import Node, graphs
+from perago_simulation.report.graph import graphs
+from perago_simulation.report.scenes import Fired, Line, Node, Scene, Story
 from perago_simulation.world import (
     CLEAN,
     COMPLETED,
@@ -33,68 +28,6 @@ from perago_simulation.world import (
 )
 
 
-@frozen(repr=False)
-class Line(Value):
-    """Something that is so after a step: its name, what is to be said about it, and in one word how it stands."""
-
-    name: str
-    text: str
-    standing: str
-    changed: bool = False
-
-
-@frozen(repr=False)
-class Fired(Value):
-    """A row that fired, for whom, and where it led."""
-
-    id: str
-    execution: str
-    told: str
-    phase: str
-    next: str
-    note: str
-
-
-@frozen(repr=False)
-class Scene(Value):
-    """One step, and the world after it. ``alive`` names the executions that run; no ``problem``: nothing is broken."""
-
-    number: int
-    label: Label
-    lane: str
-    peer: str
-    inward: bool
-    says: str
-    rows: tuple[Fired, ...]
-    head: str
-    nodes: tuple[Node, ...]
-    names: tuple[tuple[str, str], ...]
-    tasks: tuple[Line, ...]
-    runs: tuple[Line, ...]
-    requests: tuple[Line, ...]
-    records: tuple[Line, ...]
-    alive: tuple[str, ...]
-    problem: str
-
-
-@frozen(repr=False)
-class Story(Value):
-    """A run, told. ``breaks`` is the number of the first step that violates the property, 0 if none does."""
-
-    property: str
-    clause: str
-    problem: str
-    bounds: str
-    table: str
-    lanes: tuple[str, ...]
-    scenes: tuple[Scene, ...]
-    breaks: int
-
-    def opens(self) -> int:
-        """Give the number of the step to look at first."""
-        return self.breaks or len(self.scenes)
-
-
 def story(
     model: Model, found: Violation | Stored, properties: Sequence[Property] = PROPERTIES, *, force: bool = False
 ) -> Story:
@@ -107,15 +40,18 @@ def story(
     )
     # A run may go on after the violation, and a property may be one nobody can judge here: then its word counts.
     broken = [scene.number for scene in scenes if scene.problem]
+    lanes = _lanes(scenes)
     return Story(
         property=found.property,
         clause=clauses[0].says if clauses else "",
         problem=found.problem,
         bounds=model.setting.bounds(),
         table=digest(model.table),
-        lanes=_lanes(scenes),
+        lanes=lanes,
         scenes=scenes,
         breaks=broken[0] if broken else (len(scenes) if found.property and not clauses else 0),
+        executions=tuple(each for each in lanes if words.is_execution(each)),
+        branch=TARGET.branch,
     )
 
 
@@ -129,7 +65,7 @@ def _problem(model: Model, clauses: Sequence[Property], world: World) -> str:
 def _lanes(scenes: Sequence[Scene]) -> tuple[str, ...]:
     """Order the lanes as the work flows: who hands out, who works, what is worked on, who interferes."""
     seen = dict.fromkeys(each for scene in scenes for each in (scene.lane, scene.peer) if each)
-    runs = sorted((each for each in seen if each[0] == "e" and each[1:].isdigit()), key=lambda each: int(each[1:]))
+    runs = sorted((each for each in seen if words.is_execution(each)), key=lambda each: int(each[1:]))
     known = (words.ORCHESTRATOR, *runs, words.STORE, words.COORDINATION, words.STRANGER, words.FAULT)
     return (*(each for each in known if each in seen), *(each for each in seen if each not in known))
 

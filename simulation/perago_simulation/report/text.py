@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perago_simulation.report.story import Line, Scene, Story
+from perago_simulation.report.scenes import Line, Scene, Story
 
 _LEGEND = (
     ("lanes", "* who acts, < or > the other end of what is sent, | alive, x dead"),
@@ -65,7 +65,7 @@ def _mark(told: Story, scene: Scene, lane: str) -> str:
     fate = {line.name: line.standing for line in scene.runs}
     if lane in fate:
         return {"ended": " ", "dead": "x"}.get(fate[lane], "|")
-    return " " if lane[0] == "e" and lane[1:].isdigit() else "|"
+    return " " if lane in told.executions else "|"
 
 
 def _request(line: Line) -> str:

@@ -27,9 +27,9 @@ _TO: Mapping[str, str] = {
 READS = frozenset({"ReloadTask", "ReadOwners", "ReadHead", "ReadCommit", "ReadClaim", "ListClaims"})
 
 _PLAN: Mapping[PlanKind, str] = {
-    PlanKind.MERGE: f"merge {{commit}} into {TARGET.branch}",
-    PlanKind.REPLACE: f"replace {TARGET.branch}'s head by {{commit}}",
-    PlanKind.RETURN: f"return {TARGET.branch} to {{commit}}",
+    PlanKind.MERGE: "merge {commit} into {branch}",
+    PlanKind.REPLACE: "replace {branch}'s head by {commit}",
+    PlanKind.RETURN: "return {branch} to {commit}",
 }
 
 _DOES: Mapping[str, str] = {
@@ -47,7 +47,7 @@ _DOES: Mapping[str, str] = {
     "RevokeOlder": "revokes the names of older attempts",
     "PassBarrier": "passes the store's barrier",
     "ArmIntent": "writes down what it is about to do",
-    "ReadHead": f"looks at {TARGET.branch}",
+    "ReadHead": "looks at {branch}",
     "DropStaging": "deletes its own staging name",
     "ReadCommit": "reads the published commit back",
     "Report": "reports",
@@ -74,16 +74,21 @@ _ANSWER: Mapping[type, Said] = {
 }
 
 
+def is_execution(name: str) -> bool:
+    """Say whether a lane is that of an execution."""
+    return re.fullmatch(r"e\d+", name) is not None
+
+
 def lane(step: Step) -> str:
     """Name the lane of a step: its actor, or for a crash the execution that crashes."""
     who, _, about = step.label
-    return about if who == FAULT and re.fullmatch(r"e\d+", about) else who
+    return about if who == FAULT and is_execution(about) else who
 
 
 def peer(step: Step) -> str:
     """Name the other end of what is sent in this step; empty if nothing is."""
     who, what, about = step.label
-    if re.fullmatch(r"e\d+", who):
+    if is_execution(who):
         return "" if about == "stops waiting" else _TO.get(what, STORE)
     if who == ORCHESTRATOR and (found := re.search(r" to (e\d+)", about)):
         return found[1]
@@ -100,15 +105,20 @@ def inward(step: Step) -> bool:
 def says(step: Step) -> str:
     """Say what the actor of the lane does, as the rest of a sentence that begins with its name."""
     who, what, about = step.label
-    if re.fullmatch(r"e\d+", who):
+    if is_execution(who):
         return _execution(step)
     say = _ELSEWHERE.get((who, what))
     return f"{what} {about}".strip() if say is None else say(step, about)
 
 
-def plan(what: PublishPlan) -> str:
-    """Say what a publication is to do."""
-    return _PLAN[what.kind].format(commit=what.commit)
+def plan(what: PublishPlan, branch: str = TARGET.branch, commit: str = "") -> str:
+    """Say what a publication is to do; ``commit`` is what its commit is called, if not by its ref."""
+    return _PLAN[what.kind].format(commit=commit or what.commit, branch=branch)
+
+
+def does(command: str, branch: str = TARGET.branch) -> str:
+    """Say what an execution does when it asks for this."""
+    return _DOES.get(command, _spaced(command)).format(branch=branch)
 
 
 def _execution(step: Step) -> str:
@@ -116,17 +126,17 @@ def _execution(step: Step) -> str:
     if what == "Publish":
         mine = [request for request in step.after.requests if f"e{request.run}" == who]
         return f"asks to {plan(mine[0].plan)}" if mine and about != "stops waiting" else about
-    does = _DOES.get(what, _spaced(what))
+    doing = does(what)
     if about == "dropped":
-        return f"{does}: the request is lost"
+        return f"{doing}: the request is lost"
     if about == "landed, answer lost":
-        return f"{does}: done, but the answer is lost"
+        return f"{doing}: done, but the answer is lost"
     if what == "Report":
-        return f"{does}: {_reported(step)}"
+        return f"{doing}: {_reported(step)}"
     told = step.told[-1].event if step.told else None
     reason = getattr(told, "reason", "")
     more = _ANSWER[type(told)](told) if type(told) in _ANSWER else reason
-    return f"{does}: {more}" if more else does
+    return f"{doing}: {more}" if more else doing
 
 
 def _reported(step: Step) -> str:

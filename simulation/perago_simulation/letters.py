@@ -6,23 +6,30 @@ import io
 import pickle
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
-from attrs import field, frozen
-
-from perago_core.value import Value
 from perago_core.values import Commit
 from perago_simulation import world
+from perago_simulation.cells import Cells
 from perago_simulation.peers import Arrival, Report
 
+#: Worlds of one size for one owner, each with its parent and its label. Once is enough, by whichever way.
+Outbox: TypeAlias = dict[Cells, tuple[int, int]]
 
-@frozen(repr=False, eq=False)
-class Parcel(Value):
-    """Worlds of one size for one owner: their cells in a row, and how each was reached."""
 
-    cells: array[int] = field(factory=lambda: array("L"))
-    parents: array[int] = field(factory=lambda: array("q"))
-    labels: array[int] = field(factory=lambda: array("L"))
+class Parcel(NamedTuple):
+    """The worlds of an outbox: their cells in a row, and how each was reached."""
+
+    cells: array[int]
+    parents: array[int]
+    labels: array[int]
+
+
+def packed(outbox: Outbox) -> Parcel:
+    """Make an outbox ready to be sent."""
+    parents, labels = zip(*outbox.values(), strict=True)
+    return Parcel(array("L", chain.from_iterable(outbox)), array("q", parents), array("L", labels))
 
 
 class Letter(NamedTuple):

@@ -5,7 +5,7 @@ same in every cell it has read so far reads the same cell next, so what it reads
 what each number in it leads to, a leaf is the result. Nobody declares what a function depends on, so nobody can forget
 something; that the function is pure is all that is asked.
 
-In an exploration of 115,000 worlds the moves of two executions were computed 5,400 times and looked up 225,000 times.
+In an exploration of 115,000 worlds the moves of two executions were computed 5,400 times, and looked up otherwise.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ from perago_simulation.wrong_ways import Make
 ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
     "alone": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True},
     "stranger": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "strangers": 1},
+    "foreign merge": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "foreign_merges": 1},
     "crash": {"crashes": 1, "pauses": False, "no_ops": True},
+    "equal trees": {"crashes": 1, "pauses": False, "same_tree": True},
     "ledger": {"crashes": 1, "pauses": False, "no_ops": True, "ledger": True},
     "stranger, crash": {"crashes": 1, "pauses": False, "no_ops": True, "strangers": 1},
     "lost answer": {"crashes": 0, "losses": 1, "pauses": False, "no_ops": True},
@@ -44,17 +46,21 @@ ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
     "lost answer, crash": {"crashes": 1, "losses": 1, "pauses": False, "no_ops": True},
     "no-op": {"crashes": 0, "no_ops": True},
     "retry, lost answer": {"crashes": 0, "losses": 1},
-    "equal trees": {"crashes": 1, "pauses": False, "same_tree": True},
     "equal trees, duplicate": {
         "attempts": 1, "crashes": 0, "losses": 1, "duplicates": 1, "pauses": False, "same_tree": True,
     },
-    "foreign merge": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "foreign_merges": 1},
     "requeue": {"attempts": 1, "crashes": 0, "no_ops": True, "requeues": 1},
     "rerun": {"attempts": 1, "crashes": 1, "pauses": False, "no_ops": True, "reruns": 1},
     "re-sent": {"attempts": 1, "crashes": 0, "pauses": False, "resends": 1},
     "collector": {"attempts": 1, "crashes": 0, "duplicates": 1, "collector": True},
     "two steps": {"steps": 2, "crashes": 1, "pauses": False, "no_ops": True},
 }  # fmt: skip
+
+
+#: Where it is also asked whether all ends, and as it should, once nothing more goes wrong: it takes the whole graph.
+HEALED = frozenset(
+    setting(backing, **ENVIRONMENTS[name]) for backing in Backing for name in ("crash", "lost answer", "retry")
+)
 
 
 @frozen(repr=False)
@@ -109,8 +115,8 @@ def _explored(of: Setting) -> Baseline:
         return Step(taken.state, taken.commands)
 
     model.step = lru_cache(maxsize=None)(step)
-    broken = {**explore(model, JUDGED).broken(), **heal(of).broken()}
-    return Baseline(frozenset(fired), frozenset(broken))
+    broken = set(explore(model, JUDGED).broken())
+    return Baseline(frozenset(fired), frozenset(broken | set(heal(of).broken() if of in HEALED else ())))
 
 
 @cache
@@ -180,7 +186,8 @@ def fate(mutant: Mutant, of: Setting) -> Found | None:
     known = baseline(of)
     if mutant.rows and not mutant.rows & known.rows:
         return None
-    return hunt(mutant.make(of), JUDGED, known.broken) or _unhealed(mutant.make(of), known.broken)
+    found = hunt(mutant.make(of), JUDGED, known.broken)
+    return _unhealed(mutant.make(of), known.broken) if found is None and of in HEALED else found
 
 
 def _unhealed(model: Model, ignore: Collection[str]) -> Found | None:

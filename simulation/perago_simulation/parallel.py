@@ -1,10 +1,10 @@
 """Several processes explore one configuration, and find exactly what one process finds.
 
 An exploration begins alone. Once a level is large, the process forks, and from then on each process owns the worlds
-whose tasks, claims, names and budget hash to it. These take enough different values to share the work out evenly, and
-many moves leave them alone and so lead to a world with the same owner. In four settings the busier of two processes had
-4 to 8 % more than half, and 19 to 37 % of the moves led to the other one; with a hash of the whole world it would be
-half of them. Without names and budget fewer moves lead to the other one, and the work is shared out worse.
+whose tasks, claims and head hash to it. To hand a world over costs about as much as to find two, so what counts is that
+few moves lead to another owner: in five settings 5 to 12 % did with two processes, and the busier one had on average 13
+to 23 % more than half of the worlds. With names and budget instead of the head the shares are nearly even, but a fifth
+to a third of the moves lead to the other process, and together the two took longer.
 
 After each level everybody sends everybody else a letter: a report, the worlds that are theirs, and the values that have
 got a number since the last letter, because each process numbers values for itself. A world travels as a row of numbers.
@@ -18,7 +18,7 @@ thread. The copy computes and talks to its pipes, so it needs no lock that anoth
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, get_context
 from operator import itemgetter
@@ -26,10 +26,10 @@ from typing import Any, Protocol
 
 from perago_simulation import history
 from perago_simulation.cells import Cells, Numbers, cells_in
-from perago_simulation.letters import Letter, Parcel, pickled, unpacked, unpickled
+from perago_simulation.letters import Letter, Outbox, Parcel, packed, pickled, unpacked, unpickled
 from perago_simulation.peers import Arrival, Peers, Report, Way
 
-SHARED_OUT_BY = ("tasks", "claims", "names", "budget")
+SHARED_OUT_BY = ("tasks", "claims", "head")
 
 
 class Wire(Protocol):
@@ -67,8 +67,7 @@ class Crew(Peers):
         self._commits_told = len(history.made())
         # For each of the others, our number for each of his. So far everybody has the same.
         self._ours = [list(range(len(numbers.values))) for _ in pipes]
-        self._parcels: list[dict[int, Parcel]] = [{} for _ in pipes]
-        self._handed: set[Cells] = set()
+        self._outboxes: list[dict[int, Outbox]] = [{} for _ in pipes]
 
     def owner(self, cells: Cells) -> int:
         """Give the rank of whoever owns a world."""
@@ -81,16 +80,10 @@ class Crew(Peers):
 
     def hand_over(self, owner: int, cells: Cells, parent: int, label: int) -> None:
         """Keep a world for its owner until the level is done; once is enough."""
-        handed = len(self._handed)
-        self._handed.add(cells)  # one look-up says whether it is new, by the size
-        if len(self._handed) > handed:
-            parcels = self._parcels[owner]
-            parcel = parcels.get(len(cells))
-            if parcel is None:
-                parcel = parcels[len(cells)] = Parcel()
-            parcel.cells.extend(cells)
-            parcel.parents.append(parent)
-            parcel.labels.append(label)
+        outbox = self._outboxes[owner].get(len(cells))
+        if outbox is None:
+            outbox = self._outboxes[owner][len(cells)] = {}
+        outbox.setdefault(cells, (parent, label))
 
     def exchange(self, report: Report) -> tuple[Sequence[Report], Iterable[Arrival]]:
         """Write to everybody and read everybody's letter."""
@@ -101,13 +94,12 @@ class Crew(Peers):
             if pipe is None:
                 reports.append(report)
                 continue
-            letter: Letter = self._swapped(rank, pipe, Letter(report, values, commits, self._parcels[rank]))
+            letter: Letter = self._swapped(rank, pipe, Letter(report, values, commits, _parcels(self._outboxes[rank])))
             reports.append(letter.report)
             history.take_over(letter.commits)
             self._ours[rank] += map(self._numbers.number, unpickled(letter.values))
             arrivals += (unpacked(self._ours[rank], size, parcel) for size, parcel in letter.parcels.items())
-        self._parcels = [{} for _ in self._pipes]
-        self._handed.clear()
+        self._outboxes = [{} for _ in self._pipes]
         return reports, (each for some in arrivals for each in some)
 
     def gather(self, way: Way) -> Sequence[Way]:
@@ -127,6 +119,10 @@ class Crew(Peers):
         received = _received(pipe)
         pipe.send(letter)
         return received
+
+
+def _parcels(outboxes: Mapping[int, Outbox]) -> dict[int, Parcel]:
+    return {size: packed(outbox) for size, outbox in outboxes.items()}
 
 
 def _received(pipe: Wire) -> Letter:

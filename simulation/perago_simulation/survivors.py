@@ -19,7 +19,7 @@ _BARRIER = "Barrier and revocation end what an unclean predecessor has on its wa
 _OVERLAP = (
     "The rules of number and of status overlap here: this orchestrator hands out an attempt only after the one before "
     "has ended, so an older owner has always ended, and a newer one is refused by the other rule. Without both "
-    "(`no owner rule`) S-16 notices. A rerun of a completed task, which the world does not have, would tell them apart."
+    "(`no owner rule`) S-16 notices. Nor does a rerun tell them apart: its claim is lost to the execution before it."
 )
 
 #: By mutant, why it may survive.
@@ -27,7 +27,6 @@ REASONS: Mapping[str, str] = {
     "owners all dead": _OVERLAP,
     "numbers ignored": _OVERLAP,
     "one owner": _OVERLAP,
-    "first parent only": "No commit of this world has two parents. The decision tables of the core kill it (K-09).",
     "ours by tree": (
         "With the owner rule and the expected head, nothing with our tree stands anywhere but on our input. It takes a "
         "stranger who copies our tree; the vectors of the core have it."

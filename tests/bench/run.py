@@ -13,8 +13,7 @@ from functools import lru_cache
 
 from perago_core import ATTEMPT, AttemptState, Backing, drive, start, step
 from perago_core.rows import Event
-from perago_simulation.explore import explore
-from perago_simulation.settings import setting
+from tests.bench import exploring
 from tests.core.world import World
 
 ROUNDS = 25
@@ -107,22 +106,13 @@ def attempts() -> None:
         print(f"  {backing.value:<12} {1 / seconds:8,.0f}/s")
 
 
-def exploration() -> None:
-    """Say how many worlds per second the explorer generates, in one process, running the production ``step``."""
-    print("explore, two attempts, pauses that resume, a lost answer, no-ops:")
-    for backing in Backing:
-        found = explore(setting(backing, crashes=0, losses=1, no_ops=True))
-        rate = found.generated / found.seconds
-        print(f"  {backing.value:<12} {found.generated:9,} generated, {found.distinct:8,} distinct, {rate:9,.0f}/s")
-
-
 def main() -> None:
     """Print every figure."""
     assert start(World().attempt(1)).commands
     steps()
     imports()
     attempts()
-    exploration()
+    exploring.main()
 
 
 if __name__ == "__main__":

@@ -71,11 +71,12 @@ def figures(pipeline: str = "write", runs: int = 100) -> Figures:
             for _ in range(runs + 5):
                 words.start(pipeline, settings.pipelines[pipeline], head_of(stack, target))
                 begun = time.perf_counter()
+                sent = stack.clock.now()
                 polled = stack.orchestrator.poll("bench", (pipeline,), 1)
                 assert isinstance(polled, Done)
                 (assignment,) = polled.value
                 assert isinstance(assignment, Assignment)
-                assert assembled.runtime.run(assignment).result is not None
+                assert assembled.runtime.run(assignment, sent).result is not None
                 times.append((time.perf_counter() - begun) * 1000)
         sys.modules.pop("trivial", None)
     ordered = sorted(times[5:])  # the first few warm caches

@@ -19,8 +19,6 @@ from perago_simulation.survivors import REASONS
 RESIDUALS = {
     (Backing.CONDITIONAL, "stranger, crash"): {"S-15"},
     (Backing.CONDITIONAL, "retry"): {"L-02b"},
-    (Backing.CONDITIONAL, "no-op"): {"L-02b"},
-    (Backing.CONDITIONAL, "retry, lost answer"): {"L-02b"},
     (Backing.CONDITIONAL, "collector"): {"S-17"},
     (Backing.LOCKED, "stranger"): {"S-04b"},
     (Backing.LOCKED, "stranger, crash"): {"S-04b", "S-15"},

@@ -54,18 +54,23 @@ def _lost_for_good(locks: Locks, before: World, label: Label, after: World) -> s
         was_over = locks.holds(before, index) is not None and locks.believes(before, index) is None
         if was_over and locks.believes(after, index) is not None:
             return f"{name} holds again what was over"
-        told = label.actor == name and label.answer is not None and label.does.startswith("keep_alive")
-        gone = isinstance(label.answer, Done) and label.answer.value is False
-        # The answer is judged once the conversation is over; until then the clock is all that follows.
-        if told and gone and locks.call(after, index) is None and locks.holds(after, index) is not None:
+        if label.actor == name and _was_told(old) and locks.holds(after, index) is not None:
             return f"{name} was told that its lease is gone and goes on"
     return None
+
+
+def _was_told(worker: Worker) -> bool:
+    """Say whether the store has just said that the lease is gone, and only the clock is left to be read."""
+    running = worker.running
+    renewing = running is not None and running.state.phase is Phase.RENEWAL and len(running.answers) > 1
+    return renewing and running is not None and isinstance(said := running.answers[1], Done) and said.value is False
 
 
 def _successor(locks: Locks, _before: World, _label: Label, after: World) -> str | None:
     branch: Branch = after.outside
     bound = BUDGET.lease_ttl + BUDGET.takeover_wait + locks.bounds.period
-    if branch.since is not None and branch.since > bound and not any(worker.looked for worker in after.processes):
+    tired = any(worker.executions == most for worker, most in zip(after.processes[1:], locks.bounds.executions[1:]))
+    if branch.since is not None and branch.since > bound and not tired and not any(each.looked for each in after.processes):
         return f"{branch.since} moments after the holder's death nobody has its place"
     return None
 

@@ -22,12 +22,13 @@ from perago_core.budget import PublishBudget
 from perago_core.calls import Call
 from perago_core.engine import Table
 from perago_core.lease import LEASE, LeaseHold, LeaseKnown, LeaseRequest, Phase, ReleaseWanted, Ticked, hold, perform
+from perago_core.lease.known import RENEWAL_PART
 from perago_core.rows import State
 from perago_core.value import Value
 from perago_core.values import Attempt, Backing, Commit, CommitRef, Head, StagedRef, Target
 from perago_simulation.cluster.model import Cluster, Label, Left, Moves, World
 from perago_simulation.cluster.store import Shared, later
-from perago_simulation.cluster.talks import Runner, Running
+from perago_simulation.cluster.talks import Perform, Runner, Running
 
 TARGET = Target("repo", "main")
 #: A time to live of 4 and a margin of 1 let a clock be slow by a quarter, and make a renewal due after 2.
@@ -74,19 +75,21 @@ class Branch(NamedTuple):
 class Bounds(Value):
     """How much is explored. ``prompt``: nobody is paused, and who was refused tries again one ``period`` later.
 
-    ``pausing`` lets a process be paused also between its decision and the sending. ``waits`` is the takeover wait.
+    ``senders`` is how many of the processes publish. ``pausing`` lets one be paused also between its decision and the
+    sending. ``waits`` is the takeover wait. ``stragglers`` lets requests arrive late also where nobody is paused.
     """
 
     rates: tuple[float, ...] = (1.0, 1.0)
     executions: tuple[int, ...] = (1, 1)
     faults: int = 0
     crashes: int = 0
-    sends: bool = False
+    senders: int = 0
     releases: bool = True
     pausing: bool = False
     prompt: bool = False
     period: int = 1
     waits: float = BUDGET.takeover_wait
+    stragglers: bool = False
 
 
 @cache
@@ -98,28 +101,40 @@ def may_send(now: float, until: float) -> bool:
 
 
 @cache
-def older(running: _Running, by: float) -> _Running:
-    """Give a machine as it is so much later by its own clock: what it read earlier is older by that."""
-    known = running.state.known
+def _held(running: _Running) -> LeaseHold | None:
+    return hold(running.state)
+
+
+@cache
+def older(running: _Running, by: float, now: float) -> _Running:
+    """Give a machine as it is so much later by its own clock: what it read earlier is older by that.
+
+    What is over is forgotten: a deadline that has passed has passed for ever, a renewal that is due stays due.
+    """
+    state, known = running.state, running.state.known
+    due = now - (known.sent_at - by) > state.subject.ttl * RENEWAL_PART
     aged = evolve(
         known,
-        sent_at=max(known.sent_at - by, 0.0),
-        until=max(known.until - by, 0.0),
-        until_before=max(known.until_before - by, 0.0),
+        sent_at=0.0 if due else known.sent_at - by,
+        until=known.until - by if known.until - by > now else 0.0,
+        until_before=0.0,  # only looked at in the step that sets it
     )
-    state = running.state
-    # Only answers of a clock cost no operation.
-    answers = tuple(Done(max(each.value - by, 0.0), 0) if each.operations == 0 else each for each in running.answers)
+    answers = tuple(each if each.operations else _older(each.value - by, now) for each in running.answers)
     return Running(State(state.phase, state.subject, aged, state.pending), answers)
+
+
+def _older(read: float, now: float) -> Answer[float]:
+    """Give a reading of a clock, which is the only answer that costs no operation, as it is later."""
+    return Done(read if read + BUDGET.lease_ttl - BUDGET.lease_margin > now else 0.0, 0)
 
 
 class Locks(Cluster):
     """Processes that want one lock."""
 
-    def __init__(self, bounds: Bounds, table: Table[LeaseRequest, LeaseKnown] = LEASE) -> None:
+    def __init__(self, bounds: Bounds, table: Table[LeaseRequest, LeaseKnown] = LEASE, talk: Perform = perform) -> None:
         super().__init__(tuple(f"p{index}" for index in range(len(bounds.rates))))
         self.bounds = bounds
-        self.runner = Runner(table, perform)
+        self.runner = Runner(table, talk)
         self.clocks = tuple(NOW * rate for rate in bounds.rates)
 
     def beginnings(self) -> Iterator[World]:
@@ -130,7 +145,7 @@ class Locks(Cluster):
     def holds(self, world: World, index: int) -> LeaseHold | None:
         """Give what a process would say it holds, if it did not look at its clock."""
         running = world.processes[index].running
-        return None if running is None else hold(running.state)
+        return None if running is None else _held(running)
 
     def believes(self, world: World, index: int) -> LeaseHold | None:
         """Give what a process believes to hold now, by its own clock."""
@@ -160,17 +175,19 @@ class Locks(Cluster):
 
     def _noted(self, worker: Worker, running: _Running, index: int) -> Worker:
         now = self.clocks[index]
-        held = hold(running.state)
+        held = _held(running)
         if held is not None and worker.looks_from is None:
             return worker._replace(running=running, looks_from=now if held.clean else now + self.bounds.waits)
         if self.runner.table.is_terminal(running.state):
             wakes = now + self.bounds.period if self.bounds.prompt else 0.0
-            return Worker(worker.executions, running, wakes=wakes)
+            return Worker(worker.executions, _ended(running), wakes=wakes)
         return worker._replace(running=running)
 
-    def alive(self, process: Worker) -> bool:
-        """Only who has begun can die; whoever has ended has nothing to lose."""
-        return process.running is not None and not self.runner.table.is_terminal(process.running.state)
+    def mortal(self, world: World, index: int) -> bool:
+        """Only who has begun can die; whoever has ended has nothing to lose. Among the prompt, the first one dies."""
+        running = world.processes[index].running
+        begun = running is not None and not self.runner.table.is_terminal(running.state)
+        return begun and not (self.bounds.prompt and index)
 
     def died(self, world: World, index: int) -> World:
         """Forget everything but how many executions there were."""
@@ -219,7 +236,7 @@ class Locks(Cluster):
         if not worker.looked and worker.looks_from is not None and now >= worker.looks_from:
             seen = world.with_process(index, worker._replace(looked=True))
             yield Label(name, "looks"), seen._replace(outside=branch._replace(looked=max(branch.looked, held.token)))
-        if not self.bounds.sends or not worker.looked or worker.sent:
+        if index >= self.bounds.senders or not worker.looked or worker.sent:
             return
         if worker.decided or (not self.bounds.pausing and may_send(now, held.until)):
             sent = (*branch.sent, (held.token, FLIGHT))
@@ -242,23 +259,32 @@ class Locks(Cluster):
 
     def _later(self, world: World) -> World:
         branch: Branch = world.outside
-        since = None if branch.since is None else branch.since + 1
+        since = None if branch.since is None else min(branch.since + 1, 2 * NOW)
         outside = Branch(tuple((token, left - 1) for token, left in branch.sent), branch.looked, since)
         workers = tuple(
-            _waiting(each, rate) for each, rate in zip(world.processes, self.bounds.rates, strict=True)
+            _waiting(each, rate, now)
+            for each, rate, now in zip(world.processes, self.bounds.rates, self.clocks, strict=True)
         )
         return world._replace(shared=later(world.shared), outside=outside, processes=workers)
 
     def _busy(self, world: World) -> bool:
         """Say whether anybody has something to do; who is never paused does it at once."""
-        return any(
+        return (bool(world.late) and not self.bounds.stragglers) or any(
             self.call(world, index) is not None or any(True for _ in self.own_moves(world, index))
             for index in range(len(self.names))
         )
 
 
-def _waiting(worker: Worker, by: float) -> Worker:
+def _ended(running: _Running) -> _Running:
+    """Forget what an ended machine knew: nobody asks it any more."""
+    return Running(State(running.state.phase, running.state.subject, LeaseKnown()))
+
+
+def _waiting(worker: Worker, by: float, now: float) -> Worker:
     """Give a process a moment later."""
-    looks = None if worker.looks_from is None or worker.looked else max(worker.looks_from - by, 0.0)
-    running = None if worker.running is None else older(worker.running, by)
-    return worker._replace(running=running, looks_from=looks, wakes=max(worker.wakes - by, 0.0))
+    looks = None if worker.looks_from is None else max(worker.looks_from - by, 0.0)
+    running = worker.running
+    if running is not None and (running.state.pending or _held(running) is not None):
+        running = older(running, by, now)
+    wakes = worker.wakes - by if worker.wakes - by > now else 0.0
+    return worker._replace(running=running, looks_from=0.0 if looks is not None and looks <= now else looks, wakes=wakes)

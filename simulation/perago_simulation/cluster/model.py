@@ -12,12 +12,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
+from perago_core.ports import Entry
 from perago_simulation.cluster.store import Shared, serve
 
 #: The calls that change nothing: whether an unanswered one arrived makes no difference.
 READS = frozenset({"get", "list", "head", "look", "claims", "probe", "reload", "now", "wall", "sleep"})
 REFUSED = NotDone("refused")
 UNANSWERED = Unknown("no answer")
+#: How much of an answer a trace shows.
+_WIDTH = 60
 
 
 class Left(NamedTuple):
@@ -47,12 +50,17 @@ class Label(NamedTuple):
 
     actor: str
     does: str
+    call: Call | None = None
     answer: Answer[Any] | None = None
     fault: bool = False
 
     def __str__(self) -> str:
-        said = "" if self.answer is None else f" -> {_shown(self.answer)}"
-        return f"{self.actor}: {self.does}{said}"
+        what = self.does if self.call is None else f"{self.does}{' ' * bool(self.does)}{_words(self.call)}"
+        return f"{self.actor}: {what}" + ("" if self.answer is None else f" -> {_shown(self.answer)}")
+
+    def is_call(self, method: str) -> bool:
+        """Say whether this is an answered call of this method."""
+        return self.call is not None and self.answer is not None and self.call.method == method
 
 
 Move: TypeAlias = tuple[Label, World]
@@ -81,7 +89,7 @@ class Cluster:
         """Give the world after the death of a process."""
         raise NotImplementedError
 
-    def alive(self, process: Any) -> bool:  # noqa: ANN401  whatever the kind of processes keeps
+    def mortal(self, world: World, index: int) -> bool:
         """Say whether a process can die."""
         raise NotImplementedError
 
@@ -92,6 +100,10 @@ class Cluster:
     def surroundings(self, world: World) -> Moves:
         """Give what happens without any process: time passes, somebody else acts."""
         raise NotImplementedError
+
+    def fallible(self, call: Call) -> bool:
+        """Say whether a call can go wrong."""
+        return call.port != "clock"
 
     def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
         """Give every way a call may be answered while nothing goes wrong."""
@@ -112,45 +124,48 @@ class Cluster:
             if call is not None:
                 yield from self._call(world, index, call)
             yield from self.own_moves(world, index)
-            if world.left.crashes and self.alive(world.processes[index]):
+            if world.left.crashes and self.mortal(world, index):
                 yield from self._die(world, index, call)
         for number, late in enumerate(world.late):
             rest = world._replace(late=(*world.late[:number], *world.late[number + 1 :]))
-            yield Label("network", f"lands: {_words(late)}"), self.landed(rest, late)
-            yield Label("network", f"loses: {_words(late)}"), rest
+            yield Label("network", "delivers late:", late), self.landed(rest, late)
+            yield Label("network", "loses:", late), rest
         yield from self.surroundings(world)
 
     def _call(self, world: World, index: int, call: Call) -> Moves:
-        name, does = self.names[index], _words(call)
+        name = self.names[index]
         for answer, after in self.serve(world, index, call):
-            yield Label(name, does, answer), after.with_process(index, self.answered(world, index, answer))
-        if world.left.faults and call.port != "clock":
+            yield Label(name, "", call, answer), after.with_process(index, self.answered(world, index, answer))
+        if world.left.faults and self.fallible(call):
             poorer = world._replace(left=world.left._replace(faults=world.left.faults - 1))
             for answer in (REFUSED, UNANSWERED):
                 after = poorer.with_process(index, self.answered(world, index, answer))
                 if answer is UNANSWERED:
                     after = _on_its_way(after, call)
-                yield Label(name, does, answer, fault=True), after
+                yield Label(name, "", call, answer, fault=True), after
 
     def _die(self, world: World, index: int, call: Call | None) -> Moves:
         poorer = world._replace(left=world.left._replace(crashes=world.left.crashes - 1))
         after = self.died(poorer, index)
         yield Label(self.names[index], "dies", fault=True), after
         if call is not None and (sending := _on_its_way(after, call)) is not after:
-            yield Label(self.names[index], f"dies sending: {_words(call)}", fault=True), sending
+            yield Label(self.names[index], "dies sending:", call, fault=True), sending
 
 
 def _on_its_way(world: World, call: Call) -> World:
-    """Keep a call that may still land; one that changes nothing need not be kept."""
-    return world if call.method in READS else world._replace(late=(*world.late, call))
+    """Keep a call that may still land. One that changes nothing need not be kept, nor an equal one beside the first."""
+    return world if call.method in READS or call in world.late else world._replace(late=(*world.late, call))
 
 
 def _words(call: Call) -> str:
-    return f"{call.method} {str(call.args[0]).split('/')[0]}" if call.args else call.method
+    """Name a call by its method and, if it has one, the key or name it is about."""
+    about = call.args[0] if call.args and isinstance(call.args[0], str) else ""
+    return f"{call.method} {about}".rstrip()
 
 
 def _shown(answer: Answer[Any]) -> str:
     if not isinstance(answer, Done):
         return answer.reason
-    text = str(answer.value)
-    return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004  a trace is read by people
+    value = answer.value.value if isinstance(answer.value, Entry) else answer.value
+    text = str(value)
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."

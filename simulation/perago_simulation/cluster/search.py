@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum
 from typing import Any, TypeAlias
@@ -62,7 +63,8 @@ class Explored(Value):
 class _Search:
     def __init__(self, cluster: Cluster, promises: Iterable[Promise]) -> None:
         self.cluster = cluster
-        self.unbroken = {each.id: each for each in promises}
+        wanted = tuple(promises)
+        self.unbroken = {when: [each for each in wanted if each.when is when] for when in When}
         self.before: dict[World, tuple[World, Label] | None] = {}
         self.broken: list[Broken] = []
         self.moves = 0
@@ -85,10 +87,10 @@ class _Search:
         return fresh
 
     def _judge(self, when: When, world: World, label: Label, after: World) -> None:
-        for promise in [each for each in self.unbroken.values() if each.when is when]:
+        for promise in self.unbroken[when]:
             problem = promise.judge(self.cluster, world, label, after)
             if problem is not None:
-                del self.unbroken[promise.id]
+                self.unbroken[when] = [each for each in self.unbroken[when] if each is not promise]
                 way = self._way(world)
                 trace = way if when is When.AT_REST else (*way, label)
                 self.broken.append(Broken(promise.id, problem, trace))
@@ -111,6 +113,18 @@ def explore(
     limit: int = 2_000_000,
 ) -> Explored:
     """Visit every world. With ``first`` it ends with the first broken promise that is not to be ignored."""
+    gc_was_on = gc.isenabled()
+    gc.disable()  # it would walk over all worlds again and again, and find no cycle
+    try:
+        return _explored(cluster, promises, ignore, first=first, limit=limit)
+    finally:
+        if gc_was_on:
+            gc.enable()
+
+
+def _explored(
+    cluster: Cluster, promises: Sequence[Promise], ignore: Collection[str], *, first: bool, limit: int
+) -> Explored:
     search = _Search(cluster, (each for each in promises if each.id not in ignore))
     frontier = list(dict.fromkeys(cluster.beginnings()))
     search.before.update(dict.fromkeys(frontier))

@@ -19,6 +19,8 @@ from perago_core.rows import Command, Event, K, S, State
 from perago_core.value import Value
 
 Answers: TypeAlias = tuple[Answer[Any], ...]
+#: How a command of a machine becomes calls, given what the machine is about.
+Perform: TypeAlias = Callable[[Command, Any], Conversation]
 
 
 @frozen(repr=False)
@@ -66,7 +68,7 @@ class Runner(Generic[S, K]):
     """One machine: its table, how its commands become calls, and the event it is begun with, if it asks for nothing."""
 
     def __init__(
-        self, table: Table[S, K], perform: Callable[[Command, S], Conversation], opening: Event | None = None
+        self, table: Table[S, K], perform: Perform, opening: Event | None = None
     ) -> None:
         self.table = table
         self._perform = perform

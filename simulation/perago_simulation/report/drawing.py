@@ -10,6 +10,8 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_simulation.report.scenes import Node, Scene, Standing, Story
 
+#: A graph that is wider is not made smaller to fit, but can be moved.
+_WIDE = 1200
 #: How many hues the style sheet has for executions; then they begin again.
 HUES = 6
 
@@ -70,8 +72,9 @@ def commits(told: Story, scene: Scene, on: Canvas) -> str:
     drawn = [_node(told, on, node) for node in nodes.values()]
     staging = "".join(f", {name} staging at {ref}" for name, ref in scene.names)
     label = escape(f"Commits after step {scene.number}: {told.branch} at {scene.head}{staging}")
+    wide = " wide" if on.width > _WIDE else ""
     return (
-        f'<svg class="graph" viewBox="0 0 {on.width:g} {on.height:g}" width="{on.width:g}" height="{on.height:g}"'
+        f'<svg class="graph{wide}" viewBox="0 0 {on.width:g} {on.height:g}" width="{on.width:g}" height="{on.height:g}"'
         f' role="img" aria-label="{label}">{"".join(edges)}{"".join(drawn)}</svg>'
     )
 

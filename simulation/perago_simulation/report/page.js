@@ -43,6 +43,9 @@
       else link.removeAttribute("aria-current");
     });
     if (before) slide(before, scenes[now - 1]);
+    // A long history has more commits than fit: the branch's flag is the one to see.
+    const flag = scenes[now - 1].querySelector(".graph.wide .flag");
+    if (flag) scenes[now - 1].querySelector("figure").scrollLeft = Number(flag.dataset.x) - 240;
     slider.value = String(now);
     slider.setAttribute("aria-valuetext", `Step ${now} of ${scenes.length}`);
     buttons.forEach((button) => {

@@ -72,7 +72,7 @@ def answer(who: Recording, asked: Command, event: Event) -> str:
     reason = shortened(str(getattr(event, "reason", "")))
     if type(event) not in asked.answers.all():
         told = _INTERRUPTS.get(type(event), type(event).__name__)
-        return f"{told}: {reason}" if reason else told
+        return f"{told}: {reason.partition(';')[0]}" if reason else told
     branch = who.attempt.target.branch
     if type(event) in asked.answers.unknown:
         return f"{doing(asked, branch)}: nobody knows whether it was done{f' ({reason})' if reason else ''}"

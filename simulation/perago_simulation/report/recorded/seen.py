@@ -178,6 +178,11 @@ class Seen:
         """An intent is open until it is settled."""
         self.records["intent", who.name] = Line("intent", f"of {who.name}", "open")
 
+    def swept(self, _who: Recording, _asked: c.SettleIntents, event: e.IntentsSettled) -> None:
+        """A sweep that leaves nothing open has settled every intent there was."""
+        if not event.unresolved:
+            self.records = {key: line for key, line in self.records.items() if key[0] != "intent"}
+
     def settled(self, who: Recording, _asked: c.SettleIntent, _event: e.Settled) -> None:
         """The intent is settled."""
         self.records.pop(("intent", who.name), None)
@@ -232,6 +237,7 @@ _LEARN: Mapping[type, Callable[[Seen, Recording, Any, Any], None]] = {
     e.LeaseHeld: Seen.leased,
     f.LeaseLost: Seen.unleased,
     e.Armed: Seen.armed,
+    e.IntentsSettled: Seen.swept,
     e.Settled: Seen.settled,
     e.HeadSeen: Seen.head_seen,
     e.Published: Seen.published,

@@ -214,4 +214,4 @@ def _verdict(happened: Sequence[tuple[int, Moment]], told: Sequence[Word]) -> st
         isinstance(moment, Stepped) and isinstance(moment.record.event, f.PublishRefused) for _, moment in happened
     )
     counted = (f"{accepted} result(s) accepted", f"{given_up} attempt(s) given up", f"{refused} publication(s) refused")
-    return f"{', '.join(counted)}. Every accepted result is on the branch."
+    return f"{', '.join(counted)}. Every accepted result is on the branch as it was last seen."

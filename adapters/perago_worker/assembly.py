@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,13 +17,13 @@ from perago_core.values import Attempt
 from perago_worker.body.bodies import Bodies
 from perago_worker.body.notes import Note
 from perago_worker.body.running import as_text
-from perago_worker.failing import fate_from, watched
+from perago_worker.failing import Watcher, fate_from, watched
 from perago_worker.files.cache import Cache
 from perago_worker.registry import Registry
 from perago_worker.runtime import Runtime, Tell
 from perago_worker.settings import Settings
 from perago_worker.stack import Stack
-from perago_worker.starting import settle_open_intents, settle_policy, targets_of, worker_id
+from perago_worker.starting import StartError, settle_open_intents, settle_policy, targets_of, worker_id
 from perago_worker.telemetry import instruments, log
 from perago_worker.worker import Worker
 from perago_worker.workspace import Limits, LocalWorkspace, to_log
@@ -51,9 +51,10 @@ def load_tasks(settings: Settings, project: Path) -> Registry:
 
 
 @contextmanager
-def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Iterator[Assembled]:
+def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Assembled]:
     """Make a worker; on leaving, its template process is ended and nothing of it runs any more."""
     name = worker_id()
+    fate = _fate()
     node = settle_policy(stack, settings, name)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     settle_open_intents(stack, targets_of(settings), name)
@@ -72,7 +73,6 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Iterator[Asse
     swept = workspace.sweep()
     if swept:
         log.info("removed the folders of %d dead execution(s)", len(swept))
-    fate = fate_from()
     orchestrator = watched(stack.orchestrator, fate)
     runtime = Runtime(
         orchestrator=orchestrator,
@@ -91,6 +91,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Iterator[Asse
         orchestrator,
         runtime.run,
         workspace.cancel_all,
+        clock=stack.clock,
         worker_id=name,
         task_names=tuple(tasks),
         capacity=own.capacity,
@@ -105,7 +106,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Iterator[Asse
 
 
 @contextmanager
-def draining_on_signals(worker: Worker) -> Iterator[None]:
+def draining_on_signals(worker: Worker) -> Generator[None]:
     """Let SIGTERM and SIGINT drain the worker, and the second one stop it."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -119,6 +120,14 @@ def draining_on_signals(worker: Worker) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _fate() -> Watcher | None:
+    """Read what is to fail; a misspelt one is a mistake of whoever starts the worker, and found before anything is."""
+    try:
+        return fate_from()
+    except ValueError as error:
+        raise StartError(str(error)) from None
 
 
 def _for_bodies(environment: Mapping[str, str]) -> dict[str, str]:

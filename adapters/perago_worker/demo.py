@@ -7,18 +7,19 @@ every worker has, and afterwards looks at what is there.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 from attrs import frozen
 
-from perago_core.answers import Done
+from perago_core.answers import Answer, Done
 from perago_core.values import Commit, CommitRef, Target, TaskStatus
 from perago_worker.failing import VARIABLE
 from perago_worker.loading import load
@@ -105,16 +106,15 @@ def play(folder: Path, tell: Tell) -> Ending:
             os.kill(zombie.pid, signal.SIGCONT)
             tell("worker 2 wakes and sends its publication, as if nothing had happened")
             refused = _wait_for(lambda: _refusal(words, workflow), "the zombie to give up", zombie)
-            tell(f"it is refused: {refused}")
+            tell(f"the store refuses it: {_in_short(refused)}")
     return _judge(stack, _view(words, workflow), before, refused)
 
 
 def _create(stack: Stack) -> CommitRef:
-    made = getattr(stack.store, "create")(TARGET, {"README.md": b"Orders, cleaned and summed up.\n"})  # noqa: B009
+    made: Answer[CommitRef] = getattr(stack.store, "create")(TARGET, {"README.md": b"Orders, cleaned and summed up.\n"})  # noqa: B009
     if not isinstance(made, Done):
         raise DemoError(f"the branch could not be made: {made.reason}")
-    ref: CommitRef = made.value
-    return ref
+    return made.value
 
 
 def _start(words: Pipelines, folder: Path, stack: Stack, first: CommitRef) -> str:
@@ -126,7 +126,7 @@ def _start(words: Pipelines, folder: Path, stack: Stack, first: CommitRef) -> st
 
 
 @contextmanager
-def _worker(folder: Path, fate: str = "") -> Iterator[subprocess.Popen[bytes]]:
+def _worker(folder: Path, fate: str = "") -> Generator[subprocess.Popen[bytes]]:
     """Run a real worker; on leaving, drain it, and kill it if that takes too long."""
     environment = {**os.environ, **({VARIABLE: fate} if fate else {})}
     with (folder / "worker.log").open("ab") as output:
@@ -175,6 +175,12 @@ def _refusal(words: Pipelines, workflow: str) -> str:
     """Give what the log of the given-up attempt of rollup says in the end."""
     (zombie, *_) = [each for each in _view(words, workflow).attempts if each.step == "rollup"]
     return next((line for line in words.log(zombie.task_id) if ": silent, " in line or ": failed, " in line), "")
+
+
+def _in_short(refusal: str) -> str:
+    """Give what was found, without the rest of the sentence and with short refs."""
+    found = refusal.partition("; found ")[2].partition(". ")[0] or refusal
+    return re.sub(r"\b[0-9a-f]{40}\b", lambda ref: ref[0][:8], found)
 
 
 def _is_stopped(pid: int) -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from perago_worker.errors import GuardrailViolationError, TaskDefinitionError
 
-Guardrail: TypeAlias = Callable[[Path], object]
+#: Takes what the body is given: a folder, or the data sets of a Spark task.
+Guardrail: TypeAlias = Callable[[Any], object]
 
 #: How many offending files a message names.
 _NAMED = 3
@@ -110,7 +111,7 @@ def forbid_glob(pattern: str) -> Guardrail:
     return ForbidGlob(_inside(pattern))
 
 
-def check(guardrail: Guardrail, workspace: Path) -> str | None:
+def check(guardrail: Guardrail, workspace: object) -> str | None:
     """Ask one guardrail; say what it objects to, or ``None``."""
     try:
         verdict = guardrail(workspace)

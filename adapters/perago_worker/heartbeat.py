@@ -14,6 +14,7 @@ from perago_core.attempt.failures import AttemptLost
 from perago_core.attempt.known import is_current
 from perago_core.ports import Clock, Orchestrator
 from perago_core.values import Attempt
+from perago_worker.telemetry import log
 
 
 class Heartbeat:
@@ -30,6 +31,7 @@ class Heartbeat:
         *,
         interval: float,
         patience: float,
+        since: float,
         on_loss: Callable[[str], object],
     ) -> None:
         self._attempt = attempt
@@ -38,13 +40,16 @@ class Heartbeat:
         self._interval = interval
         self._patience = patience
         self._on_loss = on_loss
-        self._until = clock.now() + patience
+        self._until = since + patience
         self._stopping = threading.Event()
         self._lost: str | None = None
         self._thread = threading.Thread(target=self._beat_on, name=f"heartbeat {attempt.task_id}", daemon=True)
 
     def start(self) -> None:
-        """Begin. The poll that handed the attempt out counts as the first good beat."""
+        """Begin. The poll that handed the attempt out counts as the first good beat, from when it was sent.
+
+        Counted from now, a worker that was paused on its way here would believe in time it does not have.
+        """
         self._thread.start()
 
     def stop(self) -> None:
@@ -69,6 +74,13 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Read, compare, extend, once. A read or a beat without an answer changes nothing: time runs on."""
+        try:
+            self._beat()
+        except Exception as error:  # noqa: BLE001  as in the driver: whatever is raised, it is a missing answer
+            # Else the first hiccup would silence the heart for good, and a body that is fine would be given up.
+            log.warning("a heartbeat of %s had no answer: %s: %s", self._attempt.task_id, type(error).__name__, error)
+
+    def _beat(self) -> None:
         sent = self._clock.now()
         read = self._orchestrator.reload(self._attempt.workflow_id, self._attempt.task_id)
         if not isinstance(read, Done):

@@ -81,8 +81,10 @@ class Pipelines(Protocol):
         """Give what is registered, by name, in the fields the orchestrator keeps (see ``taskdefs``)."""
         ...
 
-    def start(self, name: str, pipeline: PipelineSettings, ref: CommitRef) -> str:
-        """Start a pipeline at a commit and give the workflow's id."""
+    def start(
+        self, name: str, pipeline: PipelineSettings, ref: CommitRef | None, params: Mapping[str, Any] | None = None
+    ) -> str:
+        """Start a pipeline at a commit (``None``: it has no workspace) and give the workflow's id."""
         ...
 
     def view(self, workflow_id: str) -> PipelineView | None:
@@ -91,6 +93,10 @@ class Pipelines(Protocol):
 
     def running(self) -> tuple[PipelineView, ...]:
         """Look at all that run."""
+        ...
+
+    def everything(self) -> tuple[PipelineView, ...]:
+        """Look at all that run or have ended."""
         ...
 
     def find(self, task_id: str) -> TaskPlace | None:
@@ -129,7 +135,7 @@ def head_of(stack: Stack, target: Target) -> CommitRef:
     if isinstance(found, Done) and found.value is not None:
         return found.value.commit.ref
     reason = "there is no such branch" if isinstance(found, Done) else found.reason
-    raise StackError(f"{target} cannot be read: {reason}. Create it with `perago create-branch {target}`")
+    raise StackError(f"{target} cannot be read: {reason}. Create it in the store, then try again")
 
 
 class EmbeddedPipelines:
@@ -163,13 +169,15 @@ class EmbeddedPipelines:
             for each in self._orchestrator.definitions()
         }
 
-    def start(self, name: str, pipeline: PipelineSettings, ref: CommitRef) -> str:
+    def start(
+        self, name: str, pipeline: PipelineSettings, ref: CommitRef | None, params: Mapping[str, Any] | None = None
+    ) -> str:
         """Start a pipeline at a commit."""
         from perago_local.workflow import Step  # noqa: PLC0415  as above
 
         steps = tuple(Step(each.name or each.task, each.task, each.params) for each in pipeline.steps)
-        target = Target(pipeline.repository, pipeline.branch)
-        return self._orchestrator.start_workflow(name, steps, target=target, ref=ref)
+        target = None if ref is None else Target(pipeline.repository, pipeline.branch)
+        return self._orchestrator.start_workflow(name, steps, params or {}, target=target, ref=ref)
 
     def view(self, workflow_id: str) -> PipelineView | None:
         """Look at one."""
@@ -202,6 +210,11 @@ class EmbeddedPipelines:
     def running(self) -> tuple[PipelineView, ...]:
         """Look at all that run."""
         found = (self.view(each.workflow_id) for each in self._orchestrator.workflows())
+        return tuple(each for each in found if each is not None)
+
+    def everything(self) -> tuple[PipelineView, ...]:
+        """Look at all that run or have ended."""
+        found = (self.view(each.workflow_id) for each in self._orchestrator.workflows(None))
         return tuple(each for each in found if each is not None)
 
     def find(self, task_id: str) -> TaskPlace | None:

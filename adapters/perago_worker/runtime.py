@@ -72,8 +72,8 @@ class Runtime:
     traces: Path
     fate: Watcher | None = None
 
-    def run(self, assignment: Assignment) -> Outcome:
-        """Run one assignment to its end."""
+    def run(self, assignment: Assignment, polled_at: float) -> Outcome:
+        """Run one assignment to its end. ``polled_at``: when the poll that brought it was sent, by our own clock."""
         definition = self.tasks[assignment.task_name]
         place = place_of(assignment, definition)
         attempt = pin(assignment, place, self.node)
@@ -89,6 +89,7 @@ class Runtime:
             self.clock,
             interval=min(self.node.budget.heartbeat_interval, definition.response_timeout / 3),
             patience=definition.response_timeout,
+            since=polled_at,
             on_loss=lambda why: self.workspace.cancel(attempt, why),
         )
         names = {"task": assignment.task_name, "backing": attempt.backing.value}

@@ -9,15 +9,33 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from perago_core.attempt.events import HeadSeen
+from perago_core.attempt.commands import Publish
+from perago_core.attempt.events import HeadSeen, Published
 from perago_core.attempt.known import AttemptState, Known
+from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
 from perago_core.rows import Event, Fired
 from perago_core.values import Attempt
 
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
 log = logging.getLogger("perago")
+
+
+#: What is counted, as ``perago.NAME``, each by task and backing; and what else tells one count from another.
+COUNTERS: Mapping[str, str] = {
+    "steps": "steps of attempts, by the row that fired",
+    "fence": "verdicts of the publish fence",
+    "replacements": "publications that took the place of an abandoned one",
+    "refusals": "attempts that did not publish, by why",
+    "unknowns": "answers that never came, by the command that was asked",
+    "outcomes": "attempts that ended, by result and by whether it was taken",
+    "leaks": "things an attempt left behind",
+}
 
 
 class Instruments(Protocol):
@@ -31,6 +49,10 @@ class Instruments(Protocol):
         """Time what happens inside."""
         ...
 
+    def note(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Mark a moment inside the span that is being timed."""
+        ...
+
 
 class Silence:
     """No instruments."""
@@ -42,26 +64,37 @@ class Silence:
         """Do nothing."""
         return nullcontext()
 
+    def note(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Do nothing."""
+
 
 class OpenTelemetry:
-    """Counters ``perago.*`` and one span for each attempt, through whatever exporter the process has set up."""
+    """Counters ``perago.*`` and a span for each attempt with an event for each step.
 
-    def __init__(self) -> None:
+    Where they go is for the process to set up; a provider given here is used instead.
+    """
+
+    def __init__(self, meters: MeterProvider | None = None, tracers: TracerProvider | None = None) -> None:
         from opentelemetry import metrics, trace  # noqa: PLC0415  only with the extra
 
-        self._meter = metrics.get_meter("perago")
-        self._tracer = trace.get_tracer("perago")
-        self._counters: dict[str, Any] = {}
+        meter = metrics.get_meter("perago", meter_provider=meters)
+        self._counters = {
+            name: meter.create_counter(f"perago.{name}", description=says) for name, says in COUNTERS.items()
+        }
+        self._tracer = trace.get_tracer("perago", tracer_provider=tracers)
+        self._current_span = trace.get_current_span
 
     def count(self, name: str, attributes: Mapping[str, str]) -> None:
         """Add one."""
-        if name not in self._counters:
-            self._counters[name] = self._meter.create_counter(f"perago.{name}")
         self._counters[name].add(1, dict(attributes))
 
     def span(self, name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:
         """Time what happens inside."""
         return self._tracer.start_as_current_span(name, attributes=dict(attributes))
+
+    def note(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Mark a moment inside the span that is being timed."""
+        self._current_span().add_event(name, dict(attributes))
 
 
 def instruments() -> Instruments:
@@ -79,19 +112,29 @@ def count_step(
     event: Event,
     fired: Fired[Attempt, Known],
 ) -> None:
-    """Count each step by row, each verdict of the fence, and each answer nobody knows."""
+    """Count each step by row, each verdict of the fence, each replacement, and each answer nobody knows."""
     happened = type(event)
     instruments.count("steps", {**names, "row": fired.row.id})
+    instruments.note(happened.__name__, {"row": fired.row.id, "next": fired.state.phase.name})
     decision = fired.state.known.decision
     if happened is HeadSeen and decision is not before.known.decision and decision is not None:
         instruments.count("fence", {**names, "verdict": decision.verdict})
     for command in before.pending:
+        if isinstance(command, Publish) and happened is Published and command.plan.kind is not PlanKind.MERGE:
+            instruments.count("replacements", {**names, "kind": command.plan.kind.value})
         if happened in command.answers.unknown:
             instruments.count("unknowns", {**names, "command": type(command).__name__})
 
 
 def count_outcome(instruments: Instruments, names: Mapping[str, str], outcome: Outcome) -> None:
-    """Count how an attempt ended, why if it was refused, and what it left behind."""
+    """Count how an attempt ended, why if it was refused, and what it left behind. Never raises: it is over."""
+    try:
+        _count_outcome(instruments, names, outcome)
+    except Exception as error:  # noqa: BLE001  whatever an instrument's trouble is, it is not the attempt's
+        log.warning("the end of an attempt was not counted: %s", error)
+
+
+def _count_outcome(instruments: Instruments, names: Mapping[str, str], outcome: Outcome) -> None:
     result = outcome.result
     refusal = outcome.silence if result is None or isinstance(result, Completed) else result.refusal
     ended = {
@@ -100,6 +143,8 @@ def count_outcome(instruments: Instruments, names: Mapping[str, str], outcome: O
         "taken": outcome.acceptance.value,
     }
     instruments.count("outcomes", {**names, **ended})
+    if refusal is not None:
+        instruments.count("refusals", {**names, "why": refusal.classification.value})
     for _ in outcome.left_behind:
         instruments.count("leaks", names)
 
@@ -117,15 +162,22 @@ def summary(attempt: Attempt, outcome: Outcome) -> str:
 
 def trace_file(folder: Path, attempt: Attempt) -> Path:
     """Name the trace of one execution; the name sorts by task, then attempt."""
-    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in attempt.logical_task)
-    return folder / f"{safe}-{attempt.number:03d}-{attempt.execution}.jsonl"
+    return folder / f"{trace_prefix(attempt.logical_task)}-{attempt.number:03d}-{attempt.execution}.jsonl"
+
+
+def trace_prefix(name: str) -> str:
+    """Give what the traces of a logical task are called; of a workflow, whose tasks' names begin with its own."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
 
 
 def line_writer(path: Path) -> Callable[[str], object]:
-    """Give a writer of lines that are on disk, as far as the process is concerned, when it returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Give a writer of lines that are on disk, as far as the process is concerned, when it returns.
+
+    Nothing is made before the first line: a folder that cannot be made is then trouble of the observer, not of the run.
+    """
 
     def write(line: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 

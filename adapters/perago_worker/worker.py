@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from perago_core.answers import Done
-from perago_core.ports import Assignment, Orchestrator
+from perago_core.ports import Assignment, Clock, Orchestrator
 from perago_core.results import Outcome
 from perago_worker.telemetry import log
 
@@ -26,9 +26,10 @@ class Worker:
     def __init__(
         self,
         orchestrator: Orchestrator,
-        run: Callable[[Assignment], Outcome | None],
+        run: Callable[[Assignment, float], Outcome | None],
         stop_bodies: Callable[[str], object],
         *,
+        clock: Clock,
         worker_id: str,
         task_names: tuple[str, ...],
         capacity: int,
@@ -38,6 +39,7 @@ class Worker:
         self._orchestrator = orchestrator
         self._run = run
         self._stop_bodies = stop_bodies
+        self._clock = clock
         self._worker_id = worker_id
         self._task_names = task_names
         self._capacity = capacity
@@ -60,7 +62,7 @@ class Worker:
             while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES:
                 started = self._take(pool)
                 if started is None:
-                    log.warning("polling failed; trying again in %.1f s", waited)
+                    log.warning("polling again in %.1f s", waited)
                     self._draining.wait(waited)
                     waited = min(waited * 2, _BACKOFF_LIMIT)
                     continue
@@ -78,11 +80,13 @@ class Worker:
         free = self._capacity - len(self._running)
         if not free:
             return 0
+        sent = self._clock.now()
         answer = self._orchestrator.poll(self._worker_id, self._task_names, free)
         if not isinstance(answer, Done):
+            log.warning("the orchestrator gave no tasks: %s", answer.reason)
             return None
         for assignment in answer.value:
-            self._running.add(pool.submit(self._run, assignment))
+            self._running.add(pool.submit(self._run, assignment, sent))
         return len(answer.value)
 
     def _pause(self) -> None:

@@ -53,7 +53,7 @@ def main(project: str, modules: str, count: str) -> None:
             assert isinstance(polled, Done), polled
             (assignment,) = polled.value
             with suppress(Died):
-                outcome = runtime.run(assignment)
+                outcome = runtime.run(assignment, stack.clock.now())
                 raise SystemExit(f"nothing was published: {outcome}")
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -34,8 +34,9 @@ class Token(BaseModel):
 
 @task(name=NAME, workspace=Workspace(read_only=READ_ONLY), retries=RETRIES, retry_delay=0, response_timeout=PATIENCE)
 def breakable(workspace: Path, params: Orders) -> Token:
-    """Change something, nothing, or fail."""
-    plan = params.plan.read_text(encoding="utf-8").strip()
+    """Change something, nothing, or fail; or wait until told which."""
+    while (plan := params.plan.read_text(encoding="utf-8").strip()) == "wait":
+        time.sleep(0.02)
     time.sleep(params.seconds)
     file = workspace / "token"
     if plan == "fail":

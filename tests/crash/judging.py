@@ -6,6 +6,7 @@ Each sentence begins with the identifier of the promise that is broken.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,14 +14,14 @@ from attrs import frozen
 
 from perago_core.driver import run
 from perago_core.ledger.codec import Unreadable, decode
-from perago_core.ledger.records import Audit, Intent, IntentState, Settlement
+from perago_core.ledger.records import Audit, Intent, IntentState, Settlement, SettlementKind
 from perago_core.ports import Entry
 from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.collecting import collect
 from perago_worker.pipelines import AttemptView, PipelineView
 from perago_worker.starting import ports
-from tests.crash.yard import REPOSITORY, Yard, done
+from tests.crash.yard import LIMIT, REPOSITORY, Yard, done
 
 
 @frozen
@@ -87,9 +88,9 @@ def judge_rest(yard: Yard, lines: Iterable[Line]) -> list[str]:
         broken += [
             f"S-21 {each.operation_id} stays open: {each.reason}" for each in swept.outcomes if each.audit is None
         ]
-    if lines:
-        collect(yard.stack, yard.pipelines, lines[0].target, older_than=0.0)
-    return broken + _judge_ledger(yard, lines) + _judge_leftovers(yard) + _judge_git(yard)
+    collected = collect(yard.stack, yard.pipelines, lines[0].target, older_than=0.0)
+    left = [f"{sentence}; gc said {collected}" for sentence in _judge_leftovers(yard)]
+    return broken + _judge_ledger(yard, lines) + left + _judge_git(yard) + _judge_processes(yard)
 
 
 def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
@@ -114,6 +115,8 @@ def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
         settlement = settled.get(key)
         if not isinstance(audit, Audit) or not isinstance(settlement, Settlement):
             broken.append(f"S-21 the records of {key} cannot be read: {audit}, {settlement}")
+        elif audit.kind is SettlementKind.ACCEPTED_LOST:
+            broken.append(f"S-01 {key} is audited as accepted and lost")
         elif audit.kind is not settlement.kind or audit.kind.accepts is not (audit.execution in accepted):
             broken.append(f"S-19 {key} is audited as {audit.kind.value}, settled as {settlement.kind.value}")
     return broken
@@ -145,6 +148,23 @@ def _judge_git(yard: Yard) -> list[str]:
     if checked.returncode != 0 or checked.stderr.strip():
         broken.append(f"P-16 git fsck: {checked.stderr} {checked.stdout}")
     return broken
+
+
+def _judge_processes(yard: Yard) -> list[str]:
+    """Templates, guards and bodies of dead workers end too; each has the project's folder on its command line."""
+    until = time.monotonic() + LIMIT
+    while left := [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, yard.folder)]:
+        if time.monotonic() > until:
+            return [f"N-13 processes are left: {left}"]
+        time.sleep(0.1)
+    return []
+
+
+def _names(cmdline: Path, folder: Path) -> bool:
+    try:
+        return str(folder).encode() in cmdline.read_bytes()
+    except OSError:  # it has ended
+        return False
 
 
 def add_strangers(yard: Yard, target: Target, first: CommitRef, count: int = 2) -> tuple[CommitRef, ...]:

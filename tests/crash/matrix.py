@@ -13,18 +13,20 @@ Theory of operation
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from perago_core.failpoints import CATALOGUE
 from tests.crash.judging import Line, add_strangers, judge_line, judge_rest
-from tests.crash.yard import WorkerProcess, Yard, wait_for
+from tests.crash.yard import ENDED_WELL, WorkerProcess, Yard, wait_for
 
 #: Each backing with the policy that leads to it on the embedded stack.
 POLICIES = {"atomic": "auto", "locked": "disable", "soft": "soft"}
@@ -124,16 +126,21 @@ def play_batch(folder: Path, backing: str, action: str, cases: Iterable[Case]) -
         plays = [_set_up(yard, case, f"c{number}") for number, case in enumerate(cases)]
         _abandon(yard, plays)
         with ThreadPoolExecutor(2) as pool:
-            victims = list(pool.map(lambda play: _strike(yard, play, action), plays))
+            victims = list(pool.map(partial(_strike, yard, action), plays))
         for play in plays:
             yard.plan(play.name, play.route.final)
         healthy = yard.worker(capacity=3)
         _rest(yard, plays, healthy)
-        ends = [victim.drain() if victim.process.poll() is None else None for victim in victims]
+        zombies = [victim for victim in victims if victim.process.poll() is None]
+        for zombie in zombies:
+            zombie.wake_and_drain()
+        for zombie in zombies:
+            zombie.wait()
         assert healthy.drain() == 0, healthy.said()
         verdicts = [
-            _judge(yard, play, action, victim, end) for play, victim, end in zip(plays, victims, ends, strict=True)
+            _judge(yard, play, victim, woke=victim in zombies) for play, victim in zip(plays, victims, strict=True)
         ]
+        # What concerns the project as a whole is told with its first case.
         together = tuple(judge_rest(yard, [play.line for play in plays]))
         return [evolve(verdicts[0], broken=(*verdicts[0].broken, *together)), *verdicts[1:]]
 
@@ -166,7 +173,7 @@ def _abandon(yard: Yard, plays: Iterable[_Play]) -> None:
             yard.plan(play.name, play.route.victim)
 
 
-def _strike(yard: Yard, play: _Play, action: str) -> WorkerProcess:
+def _strike(yard: Yard, action: str, play: _Play) -> WorkerProcess:
     """Start the victim and wait until it is dead, stopped, or through without having come to its point."""
     case = play.case
     # A heartbeat is a transaction of another thread. Who is stopped in one blocks the embedded orchestrator for all.
@@ -180,25 +187,20 @@ def _rest(yard: Yard, plays: Iterable[_Play], healthy: WorkerProcess) -> None:
     running = list(plays)
 
     def is_over() -> bool:
-        assert healthy.process.poll() is None, healthy.said()
         running[:] = [play for play in running if yard.view(play.line.workflow).running]
         return not running
 
-    wait_for(is_over, "all workflows to end")
+    wait_for(is_over, "end of all workflows", healthy)
 
 
-def _judge(yard: Yard, play: _Play, action: str, victim: WorkerProcess, end: int | None) -> Verdict:
-    """``end``: the exit code of a victim that woke."""
+def _judge(yard: Yard, play: _Play, victim: WorkerProcess, *, woke: bool) -> Verdict:
+    """A victim came to its point if it died there, or stood still and woke."""
+    code = victim.wait()
     broken = judge_line(yard, play.line)
-    if action == "kill":
-        reached = victim.process.returncode == -9
-    else:
-        reached = end is not None
-        if end:
-            broken.append(f"N-13 a victim that woke ended with code {end}: {victim.said()[-2000:]}")
-    if not reached and victim.process.returncode != 0:
-        broken.append(f"N-13 a victim ended with code {victim.process.returncode}: {victim.said()[-2000:]}")
-    return Verdict(play.case, reached, tuple(broken))
+    died = code == -signal.SIGKILL
+    if not died and code not in ENDED_WELL:
+        broken.append(f"N-13 a victim ended with code {code}: {victim.said()[-2000:]}")
+    return Verdict(play.case, died or woke, tuple(broken))
 
 
 def batches(cases: Iterable[Case], size: int) -> Iterator[tuple[Case, ...]]:

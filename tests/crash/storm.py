@@ -1,7 +1,9 @@
 """The storm: two workers, many workflows, and a supervisor that kills workers at random and starts others.
 
 Several branches, on each several workflows one after the other, each of several steps. One kill for every five tasks,
-at a moment nobody has chosen: 20 %. What is random comes from a seed; when exactly a signal arrives does not.
+at a moment nobody has chosen: 20 %. Some workers are first stopped, until long after their attempts were given up, and
+go on (N-03, N-15). Now and then the orchestrator hands out a running task a second time (N-01). What is random comes
+from a seed; when exactly a signal arrives does not.
 """
 
 from __future__ import annotations
@@ -9,20 +11,28 @@ from __future__ import annotations
 import random
 import signal
 import time
+from contextlib import suppress
 
 from attrs import define, field, frozen
 
 from perago_core.values import CommitRef, Target, TaskStatus
+from perago_local.orchestrator import OrchestratorError
 from tests.crash.judging import Line, judge_outputs, judge_rest
-from tests.crash.yard import WorkerProcess, Yard, done
+from tests.crash.yard import ENDED_WELL, WorkerProcess, Yard, done
 
 TASK = "storm"
 WORKERS = 2
 #: One kill for so many tasks.
 ONE_IN = 5
+#: Of so many lives that are struck one is stopped first; of so many looks at a branch one hands a task out again.
+_ONE_PAUSE_IN = 4
+_ONE_DUPLICATE_IN = 300
 _LIMIT = 1200.0
 #: Seconds a body takes: long enough that many a kill finds one running.
 _LASTS = 0.4
+#: Seconds of silence after which an attempt is given up, and seconds a stopped worker stands still.
+_PATIENCE = 3.0
+_PAUSE = 5.0
 
 
 @frozen
@@ -46,6 +56,8 @@ class Report:
     size: Size
     seed: int
     kills: int = 0
+    pauses: int = 0
+    duplicates: int = 0
     lives: int = 0
     cut_off: int = 0
     accepted: int = 0
@@ -56,7 +68,8 @@ class Report:
     def __str__(self) -> str:
         return (
             f"storm (seed {self.seed}): {self.size.tasks} tasks on {self.size.branches} branches, {WORKERS} workers, "
-            f"{self.kills} of {self.lives} lives killed, {self.cut_off} attempts cut off: {self.accepted} accepted, "
+            f"{self.kills} of {self.lives} lives killed, {self.pauses} stopped and resumed, {self.duplicates} tasks "
+            f"handed out twice, {self.cut_off} attempts given up: {self.accepted} accepted, "
             f"{self.on_branch} on their branch, {len(self.broken)} broken promises, {self.seconds:.0f} s"
         )
 
@@ -74,18 +87,20 @@ class _Branch:
 
 @define
 class _Life:
-    """One life of a worker; if it is to be killed, how long after it began to poll."""
+    """One life of a worker: when it is struck, counted from when it began to poll, and whether to death."""
 
     worker: WorkerProcess
-    kill_after: float | None
+    struck_after: float | None
+    deadly: bool
     polls_since: float | None = None
+    wakes_at: float | None = None
 
 
 def storm(yard: Yard, size: Size, seed: int) -> Report:
     """Let it rage until every workflow has ended, then judge."""
     chance = random.Random(seed)
     report = Report(size, seed)
-    yard.add_task(TASK, {"RETRIES": 200, "PATIENCE": 3.0})
+    yard.add_task(TASK, {"RETRIES": 200, "PATIENCE": _PATIENCE})
     yard.plan(TASK, "change")
     branches = [_Branch(*yard.branch(f"b{number}"), left=size.workflows) for number in range(size.branches)]
     began = time.monotonic()
@@ -94,15 +109,17 @@ def storm(yard: Yard, size: Size, seed: int) -> Report:
         assert time.monotonic() - began < _LIMIT, f"{report}: it does not end"
         for branch in branches:
             _go_on(yard, branch, size.steps)
+            if chance.randrange(_ONE_DUPLICATE_IN) == 0:
+                report.duplicates += _hand_out_again(yard, branch)
         lives = [life for life in lives if _lives_on(life, report)]
         while len(lives) < WORKERS:
-            kill = chance.uniform(0.0, 1.5) if report.kills + len(lives) < size.tasks / ONE_IN else None
-            lives.append(_Life(yard.worker(capacity=3), kill))
+            struck = chance.uniform(0.0, 1.5) if report.kills + len(lives) < size.tasks / ONE_IN else None
+            lives.append(_Life(yard.worker(capacity=3), struck, deadly=chance.randrange(_ONE_PAUSE_IN) > 0))
             report.lives += 1
         time.sleep(0.02)
     for life in lives:
         code = life.worker.drain()
-        if code not in {0, -signal.SIGTERM}:  # told to end before it had begun to listen, and to poll
+        if code not in ENDED_WELL:
             report.broken.append(f"N-13 a worker ended with code {code}: {life.worker.said()[-2000:]}")
     # Rooms of the last dead are swept by the next worker that starts.
     last = yard.worker(until_idle=True)
@@ -128,19 +145,39 @@ def _go_on(yard: Yard, branch: _Branch, steps: int) -> None:
         )
 
 
+def _hand_out_again(yard: Yard, branch: _Branch) -> bool:
+    """Have the task that runs on a branch handed out a second time, under the same id."""
+    running = [each for each in yard.orchestrator.open_tasks() if each.workflow_id == branch.running]
+    for each in running:
+        if each.status is TaskStatus.IN_PROGRESS:
+            with suppress(OrchestratorError):  # it has ended meanwhile
+                yard.orchestrator.requeue(each.task_id)
+                return True
+    return False
+
+
 def _lives_on(life: _Life, report: Report) -> bool:
-    """Kill whose time has come. A worker that ends by itself has broken down."""
+    """Strike whose time has come, wake who has slept enough. A worker that ends by itself has broken down."""
+    now = time.monotonic()
     if life.worker.process.poll() is not None:
         report.broken.append(f"N-13 ended with {life.worker.process.returncode}: {life.worker.said()[-2000:]}")
         return False
     if life.polls_since is None and "backing" in life.worker.said():
-        life.polls_since = time.monotonic()
-    due = life.kill_after is not None and life.polls_since is not None
-    if due and time.monotonic() - (life.polls_since or 0.0) >= (life.kill_after or 0.0):
+        life.polls_since = now
+    if life.wakes_at is not None and now >= life.wakes_at:
+        life.wakes_at = None
+        life.worker.signal(signal.SIGCONT)
+    if life.struck_after is None or life.polls_since is None or now - life.polls_since < life.struck_after:
+        return True
+    if life.deadly:
         life.worker.signal(signal.SIGKILL)
         life.worker.wait()
         report.kills += 1
         return False
+    life.worker.signal(signal.SIGSTOP)
+    life.wakes_at = now + _PAUSE
+    life.struck_after, life.deadly = life.struck_after + 2 * _PAUSE, True
+    report.pauses += 1
     return True
 
 

@@ -19,7 +19,7 @@ def test_sigterm_under_load_finishes_what_was_polled_and_takes_nothing_more(tmp_
     with Yard(tmp_path / "p", "auto") as yard:
         lines = _start(yard, workflows=5, seconds=PATIENCE * 2)
         worker = yard.worker(capacity=2)
-        wait_for(lambda: len(_in(yard, lines, TaskStatus.IN_PROGRESS)) == 2, "two tasks to run")
+        wait_for(lambda: len(_in(yard, lines, TaskStatus.IN_PROGRESS)) == 2, "two tasks that run", worker)
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.said()
         assert len(_in(yard, lines, TaskStatus.COMPLETED)) == 2
@@ -33,9 +33,9 @@ def test_a_second_sigterm_stops_the_bodies_and_they_report_failed(tmp_path: Path
     with Yard(tmp_path / "p", "auto") as yard:
         lines = _start(yard, workflows=2, seconds=600)
         worker = yard.worker(capacity=2)
-        wait_for(lambda: len(_in(yard, lines, TaskStatus.IN_PROGRESS)) == 2, "two tasks to run")
+        wait_for(lambda: len(_in(yard, lines, TaskStatus.IN_PROGRESS)) == 2, "two tasks that run", worker)
         worker.signal(signal.SIGTERM)
-        wait_for(lambda: "draining" in worker.said(), "the worker to drain")
+        wait_for(lambda: "draining" in worker.said(), "drain", worker)
         assert len(_in(yard, lines, TaskStatus.IN_PROGRESS)) == 2
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.said()
@@ -49,10 +49,10 @@ def test_a_worker_whose_template_is_killed_goes_on(tmp_path: Path) -> None:
     with Yard(tmp_path / "p", "auto") as yard:
         lines = _start(yard, workflows=2, seconds=1.0)
         worker = yard.worker(capacity=1)
-        wait_for(lambda: _in(yard, lines, TaskStatus.IN_PROGRESS), "a task to run")
-        (template,) = wait_for(lambda: _children(worker), "the template")
+        wait_for(lambda: _in(yard, lines, TaskStatus.IN_PROGRESS), "a task that runs", worker)
+        (template,) = wait_for(lambda: _children(worker), "template", worker)
         os.kill(template, signal.SIGKILL)
-        wait_for(lambda: not any(yard.view(line.workflow).running for line in lines), "both workflows to end")
+        wait_for(lambda: not any(yard.view(line.workflow).running for line in lines), "end of both workflows", worker)
         assert worker.drain() == 0, worker.said()
         assert len(_in(yard, lines, TaskStatus.COMPLETED)) == 2
         _finish(yard, lines)

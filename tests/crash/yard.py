@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -31,8 +32,12 @@ REPOSITORY = "lake"
 FIRST: Mapping[str, bytes] = {"token": b"first", "data/old": b"old", "data/kept": b"kept"}
 #: No single wait is longer, or something is wrong. Generous: the machine may be busy with other things.
 LIMIT = 120.0
+#: A worker listens to SIGTERM while it works. One that has not begun, or is through, just ends of it.
+ENDED_WELL = (0, -signal.SIGTERM)
 _TEMPLATE = Path(__file__).with_name("breakable.py")
 _ROOT = Path(__file__).parents[2]
+#: The processes run the tree these tests stand in, whatever is installed.
+_PATH = os.pathsep.join(str(_ROOT / each) for each in (".", "adapters", "simulation"))
 
 #: Seconds. The lease is long enough for a busy machine to renew it, and short enough to wait for its end.
 _CONFIGURATION = """
@@ -62,15 +67,6 @@ def done(answer: Answer[T]) -> T:
     return answer.value
 
 
-def wait_for(ready: Callable[[], T], what: str, limit: float = LIMIT) -> T:
-    """Wait until it is so, and give what was found."""
-    until = time.monotonic() + limit
-    while not (found := ready()):
-        assert time.monotonic() < until, f"waited {limit:g} s for {what}"
-        time.sleep(0.03)
-    return found
-
-
 @define
 class WorkerProcess:
     """One worker as the operating system sees it."""
@@ -98,15 +94,30 @@ class WorkerProcess:
         """Send it a signal, if it lives."""
         self.process.send_signal(number)
 
-    def drain(self, limit: float = LIMIT) -> int:
-        """Have it finish what it has and end; give its exit code."""
+    def wake_and_drain(self) -> None:
+        """Have it finish what it has and end, without waiting for that."""
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
-        return self.wait(limit)
+
+    def drain(self) -> int:
+        """Have it finish what it has and end; give its exit code."""
+        self.wake_and_drain()
+        return self.wait()
 
     def said(self) -> str:
         """Give what it logged."""
         return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+def wait_for(ready: Callable[[], T], what: str, worker: WorkerProcess | None = None) -> T:
+    """Wait until it is so, and give what was found; in vain if the worker that should do it has ended."""
+    until = time.monotonic() + LIMIT
+    while not (found := ready()):
+        said = "" if worker is None else worker.said()
+        assert worker is None or worker.process.poll() is None, f"no {what}, the worker has ended: {said}"
+        assert time.monotonic() < until, f"waited {LIMIT:g} s for {what}: {said}"
+        time.sleep(0.03)
+    return found
 
 
 @define
@@ -118,6 +129,8 @@ class Yard:
     stack: Stack = field(init=False)
     workers: list[WorkerProcess] = field(factory=list[WorkerProcess], init=False)
     modules: list[str] = field(factory=list[str], init=False)
+    #: Two threads may start workers at once.
+    _numbers: Iterator[int] = field(factory=itertools.count, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         (self.folder / "plans").mkdir(parents=True)
@@ -211,9 +224,9 @@ class Yard:
 
     def spawn(self, command: list[str], variables: Mapping[str, str] | None = None) -> WorkerProcess:
         """Start a process of this project; what it prints goes to a file of its own."""
-        log = self.folder / "logs" / f"{len(self.workers):03d}.log"
+        log = self.folder / "logs" / f"{next(self._numbers):03d}.log"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PERAGO_")}
-        environment = {**inherited, "COLUMNS": "500", "PYTHONPATH": str(_ROOT), **(variables or {})}
+        environment = {**inherited, "COLUMNS": "500", "PYTHONPATH": _PATH, **(variables or {})}
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)  # noqa: S603  our own code
         worker = WorkerProcess(process, log)

@@ -33,20 +33,26 @@ def body_stage(spec: Spec) -> Verdict:
         definition = Registry.of_modules(spec.module)[spec.task]
     except (TypeError, KeyError) as error:
         return Failed(one_line(said(error)))
+    workspace = None if spec.workspace is None else Path(spec.workspace)
+    return run_body(definition, workspace, spec.params, spec.output_limit)
+
+
+def run_body(definition: TaskDefinition, workspace: Any, params: str, output_limit: int) -> Verdict:  # noqa: ANN401  of its kind
+    """Check the parameters, then the workspace, call the function and hold its result against its type."""
     try:
-        arguments = _arguments(definition, spec)
+        arguments = _arguments(definition, workspace, params)
     except ValidationError as error:
-        return Failed(one_line(_bad_params(spec.task, error)), terminal=True)
+        return Failed(one_line(_bad_params(definition.name, error)), terminal=True)
     except Exception as error:  # noqa: BLE001  a validator is the author's code
         _LOG.error("%s", traceback.format_exc())
         return Failed(
-            one_line(f"bad input: the params model of task {spec.task!r} raised {said(error)}"), terminal=True
+            one_line(f"bad input: the params model of task {definition.name!r} raised {said(error)}"), terminal=True
         )
-    if definition.workspace is not None and spec.workspace is not None:
-        objection = _objection(definition.workspace.pre, Path(spec.workspace))
+    if definition.workspace is not None and workspace is not None:
+        objection = objection_of(definition.workspace.pre, workspace)
         if objection is not None:
             return Failed(one_line(f"pre-check: {objection}"), terminal=True)
-    return _call(definition, arguments, spec.output_limit)
+    return _call(definition, arguments, output_limit)
 
 
 def post_stage(spec: Spec) -> Verdict | None:
@@ -54,19 +60,19 @@ def post_stage(spec: Spec) -> Verdict | None:
     definition = Registry.of_modules(spec.module)[spec.task]
     if definition.workspace is None or spec.workspace is None:
         return None
-    objection = _objection(definition.workspace.post, Path(spec.workspace))
+    objection = objection_of(definition.workspace.post, Path(spec.workspace))
     return None if objection is None else Failed(one_line(f"post-check: {objection}"))
 
 
 STAGES: Mapping[str, Callable[[Spec], Verdict | None]] = {"body": body_stage, "post": post_stage}
 
 
-def _arguments(definition: TaskDefinition, spec: Spec) -> dict[str, Any]:
+def _arguments(definition: TaskDefinition, workspace: object, params: str) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
-    if definition.signature.takes_workspace and spec.workspace is not None:
-        arguments["workspace"] = Path(spec.workspace)
+    if definition.signature.workspace is not None:
+        arguments[definition.signature.workspace] = workspace
     if definition.signature.params is not None:
-        arguments["params"] = definition.signature.params.validate_json(spec.params)
+        arguments["params"] = definition.signature.params.validate_json(params)
     return arguments
 
 
@@ -83,7 +89,8 @@ def _bad_params(task: str, error: ValidationError) -> str:
     )
 
 
-def _objection(checks: tuple[Guardrail, ...], workspace: Path) -> str | None:
+def objection_of(checks: tuple[Guardrail, ...], workspace: Any) -> str | None:  # noqa: ANN401  of its kind
+    """Ask the checks in their order; say what the first one objects to, or ``None``."""
     return next((found for each in checks if (found := check(each, workspace)) is not None), None)
 
 

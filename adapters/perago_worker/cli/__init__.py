@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perago_worker.cli import define, look, mend, show, work
+from perago_worker.cli import define, look, mend, records, running, show, telling, work
 from perago_worker.cli.console import Project, complain
 from perago_worker.loading import find_project
 
@@ -25,7 +25,20 @@ _SIMULATOR = {
     "diagram": "Draw a machine.",
 }
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+_EXIT_CODES = (
+    "Exit codes: 0 it was done, and it held; 1 it was not: a task failed, a promise was broken, something needs a "
+    "person; 2 the question makes no sense: configuration, arguments, a part that is not there. "
+    "Results go to standard output, everything else to standard error; every command takes --json."
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    help=__doc__,
+    epilog=_EXIT_CODES,
+)
 
 
 @app.callback()
@@ -63,14 +76,17 @@ def _simulator(name: str) -> Callable[[typer.Context], None]:
     return command
 
 
-work.add_to(app)
-define.add_to(app)
-look.add_to(app)
-mend.add_to(app)
-show.add_to(app)
+_WORK, _LOOK, _MEND, _DEFINE, _PROTOCOL = "Work", "Look", "Mend", "Define", "The protocol itself"
+work.add_to(app, _WORK)
+running.add_to(app, _WORK)
+show.add_to(app, _WORK)
+look.add_to(app, _LOOK)
+telling.add_to(app, _LOOK)
+records.add_to(app, _LOOK)
+mend.add_to(app, _MEND)
+define.add_to(app, _DEFINE)
 _AS_GIVEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
 for _name, _help in _SIMULATOR.items():
-    panel = "The protocol itself"
-    app.command(_name, help=_help, context_settings=_AS_GIVEN, rich_help_panel=panel)(_simulator(_name))
+    app.command(_name, help=_help, context_settings=_AS_GIVEN, rich_help_panel=_PROTOCOL)(_simulator(_name))
 
 __all__ = ["app"]

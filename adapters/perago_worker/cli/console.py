@@ -84,12 +84,20 @@ def teaching(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except _MISTAKES as mistake:
             complain(str(mistake))
+        except OSError as error:
+            complain(f"{error.filename or 'a file'}: {error.strerror or error}; `perago doctor` looks at every folder")
         except Exception as error:
             if type(error).__name__ in {"OrchestratorError", "DatabaseError"}:  # of adapters that are imported lazily
                 complain(str(error))
             raise
 
     return run
+
+
+def add_commands(app: typer.Typer, panel: str, **commands: Callable[..., None]) -> None:
+    """Add commands under their names, in one panel of the help."""
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(teaching(command))
 
 
 def complain(message: str) -> NoReturn:
@@ -105,10 +113,26 @@ def print_json(data: Mapping[str, Any] | list[Any]) -> None:
     out.print(json.dumps(data, ensure_ascii=False, indent=2), markup=False)
 
 
-def log_to_screen(*, verbose: bool) -> None:
-    """Show what the worker logs on standard error."""
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(message)s",
-        handlers=[RichHandler(console=messages, show_path=False, log_time_format="%H:%M:%S")],
-    )
+def log_to_screen(*, verbose: bool, as_json: bool = False) -> None:
+    """Log to standard error; where nobody watches one record is one line, so that it can be searched."""
+    handler: logging.Handler
+    if as_json:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_JsonLines())
+    elif messages.is_terminal:
+        handler = RichHandler(console=messages, show_path=False, log_time_format="%H:%M:%S")
+        handler.setFormatter(logging.Formatter("%(message)s"))
+    else:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True)
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object for each record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = {"at": round(record.created * 1000), "level": record.levelname, "says": record.getMessage()}
+        if record.exc_info:
+            text["trouble"] = self.formatException(record.exc_info)
+        return json.dumps(text, ensure_ascii=False)

@@ -8,29 +8,32 @@ from typing import Annotated
 
 import typer
 
-from perago_worker.cli.console import AsJson, messages, out, print_json, project_of, teaching
+from perago_worker.cli.console import AsJson, CommandError, add_commands, messages, out, print_json, project_of
 from perago_worker.pipelines import pipelines_of
 from perago_worker.taskdefs import differences, document
 
 
-def add_to(app: typer.Typer) -> None:
+def add_to(app: typer.Typer, panel: str) -> None:
     """Add these commands."""
-    app.command("extract")(teaching(extract))
-    app.command("register")(teaching(register))
-    app.command("diff")(teaching(diff))
+    add_commands(app, panel, extract=extract, register=register, diff=diff)
 
 
 def extract(
     context: typer.Context,
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here, not to standard output.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="It is JSON anyway.")] = False,
 ) -> None:
     """Write the definitions of the project's tasks as JSON, as Conductor takes them."""
+    del as_json  # so that --json may be said everywhere
     documents = [document(task) for task in project_of(context).tasks().values()]
     if output is None:
         print_json(documents)
     else:
-        output.write_text(json.dumps(documents, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        try:
+            output.write_text(json.dumps(documents, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{output} cannot be written: {error.strerror}; name another file") from None
         messages.print(f"wrote {len(documents)} definition(s) to {output}")
 
 

@@ -1,65 +1,53 @@
-"""Commands that look and change nothing: status, history, explain, audit, policy."""
+"""Commands that look and change nothing: status, history, explain, doctor."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from perago_core.answers import Done
-from perago_core.ledger.records import Audit
-from perago_core.policy.events import Decision
-from perago_core.policy.records import PREFIX, latest_decision
 from perago_core.values import Commit, Target
-from perago_worker.cli.console import AsJson, CommandError, Project, messages, out, print_json, project_of, teaching
-from perago_worker.cli.work import show
+from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, out, print_json, project_of
+from perago_worker.cli.showing import describe, show
+from perago_worker.cli.targets import target_of
 from perago_worker.doctoring import Finding, examine
-from perago_worker.explaining import audits
 from perago_worker.explaining import explain as explanation
 from perago_worker.pipelines import pipelines_of
-from perago_worker.starting import targets_of
-
-policy_app = typer.Typer(no_args_is_help=True, help="The cluster's decision on how publications are fenced.")
 
 
-def add_to(app: typer.Typer) -> None:
+def add_to(app: typer.Typer, panel: str) -> None:
     """Add these commands."""
-    for name, command in (
-        ("status", status),
-        ("history", history),
-        ("explain", explain),
-        ("audit", audit),
-        ("doctor", doctor),
-    ):
-        app.command(name)(teaching(command))
-    policy_app.command("show")(teaching(policy_show))
-    app.add_typer(policy_app, name="policy")
+    add_commands(app, panel, status=status, history=history, explain=explain, doctor=doctor)
 
 
 def status(
     context: typer.Context,
     workflow: Annotated[str, typer.Argument(help="A workflow; all that run if not given.")] = "",
     *,
+    ended: Annotated[bool, typer.Option("--all", help="Also those that have ended.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what runs."""
+    """Show what runs, and with --all what ran."""
     words = pipelines_of(project_of(context).stack)
     if workflow:
         view = words.view(workflow)
         if view is None:
-            raise CommandError(f"there is no workflow {workflow!r}; `perago status` lists those that run")
+            raise CommandError(f"there is no workflow {workflow!r}; `perago status --all` lists them")
         show(view, as_json=as_json)
         return
-    running = words.running()
+    found = words.everything() if ended else words.running()
     if as_json:
-        print_json([{"workflow_id": each.workflow_id, "name": each.name, "status": each.status} for each in running])
+        print_json([describe(each) for each in found])
         return
-    for view in running:
+    for number, view in enumerate(found):
+        if number:
+            out.print()
         show(view, as_json=False)
-    if not running:
-        out.print("nothing runs")
+    if not found:
+        out.print("there is no workflow yet" if ended else "nothing runs; `perago status --all` lists what ran")
 
 
 def history(
@@ -79,9 +67,12 @@ def history(
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
         first = each.message.splitlines()[0] if each.message else ""
-        out.print(f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {first}")
+        line = f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {escape(first)}"
+        out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
         if number + 1 < len(commits):
             out.print("[yellow]│[/yellow]")
+        elif each.parents:
+            out.print(f"[dim]┆ and more; --limit {2 * limit}[/dim]")
 
 
 def explain(
@@ -106,10 +97,10 @@ def explain(
         return
     table = Table(box=None, show_header=False)
     for each in findings:
-        table.add_row(f"[bold]{each.source}[/bold]", each.says)
+        table.add_row(f"[bold]{each.source}[/bold]", escape(each.says))
     out.print(table)
     for line in pipelines_of(project.stack).log(task):
-        out.print(f"[dim]log[/dim] {line}", markup=True)
+        out.print(f"[dim]log[/dim] {escape(line)}")
 
 
 def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
@@ -121,92 +112,12 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
         for each in examine(project.settings, lambda: ", ".join(project.tasks())):
             findings.append(each)
             mark = "[green]fine[/green]" if each.fine else "[red]trouble[/red]"
-            table.add_row(mark, each.what, each.found if each.fine else f"{each.found}. {each.fix}")
+            table.add_row(mark, each.what, escape(each.found if each.fine else f"{each.found}. {each.fix}"))
     if as_json:
         print_json([{"what": each.what, "fine": each.fine, "found": each.found, "fix": each.fix} for each in findings])
     else:
         out.print(table)
     raise typer.Exit(0 if all(each.fine for each in findings) else 1)
-
-
-def audit(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List how every publication was settled: one record for each, for good."""
-    found = audits(project_of(context).stack)
-    if not isinstance(found, Done):
-        raise CommandError(f"the ledger cannot be read: {found.reason}")
-    records = [each for each in found.value if isinstance(each, Audit)]
-    if as_json:
-        print_json(
-            [
-                {
-                    "operation": each.operation_id,
-                    "kind": each.kind.value,
-                    "task": each.task_id,
-                    "attempt": each.number,
-                    "actor": each.actor,
-                    "at": each.at,
-                    "movements": [
-                        {"target": str(move.target), "before": move.before, "after": move.after}
-                        for move in each.movements
-                    ],
-                }
-                for each in records
-            ]
-        )
-        return
-    table = Table("when", "what", "attempt", "task", "settled by", "target", "from", "to", box=None)
-    for each in sorted(records, key=lambda record: record.at):
-        at = datetime.fromtimestamp(each.at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        for move in each.movements:
-            row = (at, each.kind.value, str(each.number), each.task_id[:12], each.actor, str(move.target))
-            table.add_row(*row, move.before[:12], (move.after or "unknown")[:12])
-    out.print(table)
-    unreadable = len(found.value) - len(records)
-    if unreadable:
-        raise CommandError(f"{unreadable} record(s) cannot be read by this version: upgrade it")
-
-
-def policy_show(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """Show the stored decision: which backing, since which epoch, on what evidence, by whom."""
-    project = project_of(context)
-    if project.stack.coordination is None:
-        raise CommandError("no coordination store is configured, so nothing is stored; set coordination.kind")
-    found = project.stack.coordination.list(PREFIX)
-    if not isinstance(found, Done):
-        raise CommandError(f"the decision cannot be read: {found.reason}")
-    decision = latest_decision(found.value)
-    wanted = project.settings.fence.policy
-    if as_json:
-        stored = None if decision is None else _decision(decision)
-        print_json({"policy": wanted, "decision": stored})
-    elif decision is None:
-        out.print(f"policy {wanted}; nothing is decided yet: the first worker that starts decides")
-    else:
-        out.print(f"policy {wanted}; backing [bold]{decision.backing.value}[/bold] since epoch {decision.epoch}")
-        out.print(f"{decision.evidence.value} by {decision.detector}")
-
-
-def _decision(decision: Decision) -> dict[str, object]:
-    return {
-        "backing": decision.backing.value,
-        "epoch": decision.epoch,
-        "evidence": decision.evidence.value,
-        "detector": decision.detector,
-    }
-
-
-def target_of(project: Project, branch: str) -> Target:
-    """Read REPOSITORY/BRANCH, or take the only target the project has."""
-    if branch:
-        repository, sign, name = branch.partition("/")
-        if not sign or not repository or not name:
-            raise CommandError(f"expected REPOSITORY/BRANCH, e.g. lake/main; found {branch!r}")
-        return Target(repository, name)
-    targets = targets_of(project.settings)
-    if len(targets) != 1:
-        known = ", ".join(map(str, targets)) or "none"
-        raise CommandError(f"name the branch as REPOSITORY/BRANCH; this project's pipelines publish to: {known}")
-    return targets[0]
 
 
 def _history(project: Project, target: Target, limit: int) -> tuple[Commit, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.driver import run
 from perago_core.recovery import Mode, sweep
-from perago_worker.cli.console import AsJson, CommandError, out, print_json, project_of, teaching
-from perago_worker.cli.look import target_of
+from perago_worker.cli.console import AsJson, CommandError, add_commands, messages, out, print_json, project_of
+from perago_worker.cli.targets import target_of
 from perago_worker.collecting import CollectError, collect
 from perago_worker.pipelines import pipelines_of
 from perago_worker.starting import ports, worker_id
@@ -19,10 +19,9 @@ from perago_worker.starting import ports, worker_id
 _DAY = 24 * 3600.0
 
 
-def add_to(app: typer.Typer) -> None:
+def add_to(app: typer.Typer, panel: str) -> None:
     """Add these commands."""
-    for name, command in (("recover", recover), ("gc", gc)):
-        app.command(name)(teaching(command))
+    add_commands(app, panel, recover=recover, gc=gc)
 
 
 def recover(
@@ -45,7 +44,8 @@ def recover(
         raise CommandError("--exclusive moves branches: say why with --grounds 'workflow 12 was given up'")
     mode = Mode.EXCLUSIVE if exclusive else Mode.SETTLE_ONLY if settle else Mode.PROBE
     target = target_of(project, branch)
-    swept = run(sweep(target, mode, worker_id(), grounds), ports(project.stack))
+    with messages.status(f"looking at the open intents of {target}"):
+        swept = run(sweep(target, mode, worker_id(), grounds), ports(project.stack))
     if not isinstance(swept, Done):
         raise CommandError(f"the open intents of {target} cannot be listed: {swept.reason}")
     outcomes = swept.value.outcomes
@@ -65,10 +65,10 @@ def recover(
     elif not outcomes:
         out.print(f"{target}: no open intent; nothing to recover")
     else:
-        table = Table("operation", "ending", "why", "next", box=None)
         for each in outcomes:
-            table.add_row(each.operation_id, each.ending.value, each.reason, each.next_action)
-        out.print(table)
+            out.print(f"[bold]{escape(each.operation_id)}[/bold]: {each.ending.value}")
+            out.print(f"  {escape(each.reason or 'nothing more is known')}")
+            out.print(f"  next: {escape(each.next_action)}")
     raise typer.Exit(1 if swept.value.unresolved and mode is not Mode.PROBE else 0)
 
 
@@ -85,7 +85,8 @@ def gc(
     target = target_of(project, branch)
     words = pipelines_of(project.stack)
     try:
-        collected = collect(project.stack, words, target, older_than=older_than, dry_run=dry_run)
+        with messages.status(f"collecting {target}"):
+            collected = collect(project.stack, words, target, older_than=older_than, dry_run=dry_run)
     except CollectError as error:
         raise CommandError(str(error)) from None
     if as_json:

@@ -10,14 +10,15 @@ from typing import Annotated
 import typer
 from rich.panel import Panel
 
-from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json, teaching
-from perago_worker.cli.work import show
+from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, out, print_json
+from perago_worker.cli.showing import show
+from perago_worker.cli.telling import story_of, write_page
 from perago_worker.demo import DemoError, Ending, play
 
 
-def add_to(app: typer.Typer) -> None:
+def add_to(app: typer.Typer, panel: str) -> None:
     """Add the command."""
-    app.command("demo")(teaching(demo))
+    add_commands(app, panel, demo=demo)
 
 
 def demo(
@@ -40,14 +41,16 @@ def demo(
             ending = play(place, tell)
         except DemoError as error:
             raise CommandError(f"the demo did not come to its end: {error} (in {place})") from None
+    page = place / "timeline.html"
+    write_page(story_of(Project(place), ending.view.workflow_id), page)
     if as_json:
-        print_json(_data(ending, place))
+        print_json(_data(ending, place, page))
     else:
-        _print(ending, place)
+        _print(ending, place, page)
     raise typer.Exit(0 if ending.held else 1)
 
 
-def _print(ending: Ending, place: Path) -> None:
+def _print(ending: Ending, place: Path, page: Path) -> None:
     out.print()
     show(ending.view, as_json=False)
     out.print()
@@ -60,14 +63,17 @@ def _print(ending: Ending, place: Path) -> None:
     for each in ending.promises:
         mark = "[green]held[/green]  " if each.held else "[red]BROKEN[/red]"
         out.print(f"{mark}  {each.says}{'' if each.held else f'; found {each.found}'}")
-    out.print(f"\neverything is in {place}; the data is an ordinary git repository:")
-    out.print(f"  git --git-dir {place}/.perago/store/lake.git log --oneline main")
+    out.print(f"\nevery step of it, to go through with the arrow keys: {page}")
+    out.print(
+        f"the data is an ordinary git repository: git --git-dir {place}/.perago/store/lake.git log --oneline main"
+    )
 
 
-def _data(ending: Ending, place: Path) -> dict[str, object]:
+def _data(ending: Ending, place: Path, page: Path) -> dict[str, object]:
     return {
         "held": ending.held,
         "promises": [{"says": each.says, "held": each.held} for each in ending.promises],
         "history": [commit.ref for commit in ending.history],
         "folder": str(place),
+        "timeline": str(page),
     }

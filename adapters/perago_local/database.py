@@ -142,6 +142,12 @@ class Database:
             with self._connection() as connection:
                 self._use_write_ahead_log(connection)
                 answer = _transaction(connection, self._set_up)
+        except sqlite3.OperationalError as problem:
+            message = (
+                f"{self.path} could not be opened within {self._busy_timeout:g} s ({problem}). Another process holds "
+                "it, perhaps one that was stopped in the middle of a transaction: continue it, or end it."
+            )
+            raise DatabaseError(message) from problem
         except sqlite3.DatabaseError as problem:
             message = (
                 f"expected a SQLite file at {self.path}, found something else ({problem}). "

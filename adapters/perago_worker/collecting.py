@@ -68,11 +68,12 @@ class Authority(Protocol):
 
 @frozen
 class Collected:
-    """What was removed, or with a dry run would be, and what was tried in vain."""
+    """What was removed, or with a dry run would be; what was kept; and what was tried in vain, with the reason."""
 
     names: tuple[str, ...]
     claims: tuple[str, ...]
     kept: tuple[str, ...]
+    trouble: tuple[str, ...] = ()
 
 
 def collect(
@@ -95,14 +96,26 @@ def collect(
     tasks = sorted({(claim.target, claim.logical_task) for claim in removable}, key=str)
     if dry_run:
         return Collected(going, tuple(task for _, task in tasks), staying)
-    dropped = tuple(name for name in going if isinstance(store.drop(target, name), Done))
-    removed = tuple(task for place, task in tasks if len(dropped) == len(going) and _remove(store, place, task))
-    return Collected(dropped, removed, (*staying, *(name for name in going if name not in dropped)))
+    answers = {name: store.drop(target, name) for name in going}
+    trouble = [f"{name}: {answer.reason}" for name, answer in answers.items() if not isinstance(answer, Done)]
+    removed: list[str] = []
+    for place, task in tasks if not trouble else ():
+        answer = _remove(store, place, task)
+        if isinstance(answer, Done):
+            removed.append(task)
+        else:
+            trouble.append(f"claims of {task}: {answer.reason}")
+    dropped = tuple(name for name, answer in answers.items() if isinstance(answer, Done))
+    kept = (*staying, *(name for name in going if name not in dropped))
+    return Collected(dropped, tuple(removed), kept, tuple(trouble))
 
 
-def _remove(store: CollectableStore, target: Target, task: str) -> bool:
+def _remove(store: CollectableStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:
     """Remove a task's claims once a barrier has answered: nothing that names one of them is on its way any more."""
-    return isinstance(store.barrier(target), Done) and isinstance(store.remove_claims(target, task), Done)
+    barred = store.barrier(target)
+    if not isinstance(barred, Done):
+        return barred
+    return store.remove_claims(target, task)
 
 
 def _in_intents(stack: Stack, targets: Iterable[Target]) -> tuple[Living, ...]:

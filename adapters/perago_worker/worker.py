@@ -46,14 +46,17 @@ class Worker:
         self._poll_interval = poll_interval
         self._drain_limit = drain_limit
         self._draining = threading.Event()
+        self._telling = threading.Lock()
         self._running: set[Future[Outcome | None]] = set()
         self._broken = 0
 
     def drain(self) -> None:
         """Take no more work. Called again: stop the bodies that still run."""
-        if self._draining.is_set():
+        with self._telling:  # two signals at once are two orders
+            again = self._draining.is_set()
+            self._draining.set()
+        if again:
             self._stop_bodies("the worker was told to stop at once")
-        self._draining.set()
 
     def run(self, *, until_idle: bool = False) -> int:
         """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""

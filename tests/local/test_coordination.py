@@ -110,6 +110,8 @@ def test_while_the_file_is_locked_a_change_is_not_done_and_a_read_goes_on(path: 
                 assert isinstance(answer, NotDone)
                 assert "locked" in answer.reason
             assert isinstance(port.keep_alive(lease), Unknown), "not done would tell the holder that the lease is gone"
+            with pytest.raises(DatabaseError, match="Another process holds it"):
+                SqliteCoordination(path, busy_timeout=0.2)
             assert port.get("lock") == Done(LOCK)
             assert port.list("") == Done((LOCK,))
         assert port.swap("k", None, "v") == Done(value=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from io import BytesIO
 from pathlib import Path
@@ -211,6 +212,18 @@ def test_a_probe_that_cannot_write_knows_nothing(tmp_path: Path) -> None:
     """Silence is not a disproof (T-W1)."""
     (tmp_path / "file").touch()
     assert isinstance(GitStore(tmp_path / "file").probe(), Unknown)
+
+
+def test_what_a_killed_prober_left_is_swept_and_what_is_under_way_is_not(tmp_path: Path) -> None:
+    """CW-32: probe artefacts never affect a target and are removed by the sweeper."""
+    store = GitStore(tmp_path)
+    done(store.create(Target("lake", "main")))
+    for name in (".probe-old", ".making-old", ".probe-new"):
+        (tmp_path / name).mkdir()
+    for name in (".probe-old", ".making-old"):
+        os.utime(tmp_path / name, (0, 0))
+    assert sorted(store.sweep()) == [".making-old", ".probe-old"]
+    assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == [".probe-new", "lake.git"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -196,6 +198,15 @@ class GitStore:
     def remove_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
         """Remove the claims of a settled task whose names are gone and after which a barrier answered (RT-10)."""
         return answer(lambda: claims.remove(self._opened(target.repository), target, logical_task, self._patience))
+
+    def sweep(self, older_than: float = 3600.0) -> tuple[str, ...]:
+        """Remove what a process killed while it probed, or made a repository, has left beside the repositories."""
+        latest = time.time() - older_than
+        found = [each for pattern in (".probe-*", ".making-*") for each in self._root.glob(pattern)]
+        stale = [each for each in found if each.stat().st_mtime <= latest]
+        for each in stale:
+            shutil.rmtree(each, ignore_errors=True)
+        return tuple(each.name for each in stale)
 
     def _opened(self, repository: str) -> pygit2.Repository:
         return opened(folder_of(self._root, repository))

@@ -13,6 +13,7 @@ from perago_core.recovery import Mode, sweep
 from perago_worker.cli.console import AsJson, CommandError, add_commands, messages, out, print_json, project_of
 from perago_worker.cli.targets import target_of
 from perago_worker.collecting import CollectError, collect
+from perago_worker.files.rooms import Rooms
 from perago_worker.pipelines import pipelines_of
 from perago_worker.starting import ports, worker_id
 
@@ -80,19 +81,20 @@ def gc(
     older_than: Annotated[float, typer.Option(help="Seconds a workflow must be over before its claims go.")] = _DAY,
     as_json: AsJson = False,
 ) -> None:
-    """Remove the staging names of attempts that ended and the claims of workflows that are long over."""
+    """Remove staging names and folders of attempts that ended, and the claims of workflows that are long over."""
     project = project_of(context)
     target = target_of(project, branch)
     words = pipelines_of(project.stack)
     try:
         with messages.status(f"collecting {target}"):
             collected = collect(project.stack, words, target, older_than=older_than, dry_run=dry_run)
+            folders = () if dry_run else Rooms(project.settings.worker.root).sweep()
     except CollectError as error:
         raise CommandError(str(error)) from None
     if as_json:
-        names = {"names": list(collected.names), "claims": list(collected.claims), "kept": list(collected.kept)}
-        print_json({"dry_run": dry_run, **names})
-        return
+        lists = {field: list(getattr(collected, field)) for field in ("names", "claims", "kept", "trouble")}
+        print_json({"dry_run": dry_run, "folders": list(folders), **lists})
+        raise typer.Exit(1 if collected.trouble else 0)
     verb = "would remove" if dry_run else "removed"
     out.print(
         f"{target}: {verb} {len(collected.names)} staging name(s) and the claims of {len(collected.claims)} task(s)"
@@ -101,3 +103,8 @@ def gc(
         out.print(f"  {name}", markup=False)
     if collected.kept:
         out.print(f"kept {len(collected.kept)} name(s) of attempts that may still act")
+    if folders:
+        out.print(f"removed the local folders of {len(folders)} dead execution(s)")
+    for each in collected.trouble:
+        messages.print(f"[yellow]not removed:[/yellow] {escape(each)}")
+    raise typer.Exit(1 if collected.trouble else 0)

@@ -1,0 +1,33 @@
+"""Spark on a versioned store: read the input commit, write to this execution's staging; only the core publishes.
+
+For authors of tasks there is ``SparkDatasets``, for workers ``SparkWorkspace``, for notebooks the data source itself:
+
+    frame.write.format("perago").mode("append").options(**WritePlace(source, sink, "orders/", "w1").options()).save()
+    spark.read.format("perago").options(**ReadPlace(source, "orders/").options()).load()
+
+Importing this package needs no Spark.
+"""
+
+from perago_spark.datasets import SparkDatasets, Written
+from perago_spark.errors import DatasetError, SparkUnavailableError
+from perago_spark.messages import Failed, Returned
+from perago_spark.place import ReadPlace, WritePlace
+from perago_spark.settings import SparkSettings
+from perago_spark.warm import Launch, WarmBodies
+from perago_spark.workspace import SparkTask, SparkWorkspace
+
+__all__ = [
+    "DatasetError",
+    "Failed",
+    "Launch",
+    "ReadPlace",
+    "Returned",
+    "SparkDatasets",
+    "SparkSettings",
+    "SparkTask",
+    "SparkUnavailableError",
+    "SparkWorkspace",
+    "WarmBodies",
+    "WritePlace",
+    "Written",
+]

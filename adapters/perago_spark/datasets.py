@@ -1,0 +1,189 @@
+"""``SparkDatasets``: what a Spark body is given. It reads from its input commit and writes to its own staging, by name.
+
+    def rollup(ws: SparkDatasets, params: Params) -> Result:
+        orders = ws.read("orders", columns=["day", "amount"])
+        ws.write("rollup", orders.groupBy("day").sum("amount"), partition_by=["day"])
+        return Result(days=ws.observed("rollup").rows)
+
+There is no way to name a branch, a commit or a place outside the task's prefix, and none to publish (P-23). A body that
+writes nothing stages nothing. Reading after writing gives the input: what is written is not there before all of it is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
+
+from attrs import frozen
+
+from perago_core.ports import Sink, Source
+from perago_spark import naming
+from perago_spark.errors import DatasetError
+from perago_spark.explaining import explained
+from perago_spark.place import FORMAT, ReadPlace, WritePlace, taken
+from perago_spark.pruning import OPERATIONS, condition
+from perago_spark.seal import discrepancy
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: A column, an operation and a value: ``("day", ">=", date(2024, 5, 1))``, ``("country", "in", ["de", "fr"])``.
+Filter: TypeAlias = tuple[str, str, Any]
+_MODES: Final = ("append", "overwrite")
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@frozen
+class Written:
+    """What one write came to. ``changed`` is false if the data set already was what was written."""
+
+    name: str
+    rows: int
+    files: int
+    changed: bool
+
+
+@frozen
+class Assignment:
+    """What a body is about: its execution, the commit it reads, and where it may write."""
+
+    execution: str
+    source: Source
+    prefix: str
+    read_only: bool
+
+
+class SparkDatasets:
+    """The data sets below a task's prefix. ``staging`` is asked for a sink at the first write, and may refuse."""
+
+    #: Tells a task's signature that this is a workspace, and of which kind.
+    perago_workspace: ClassVar[str] = "spark"
+
+    def __init__(self, spark: SparkSession, assignment: Assignment, staging: Callable[[], Sink]) -> None:
+        self.spark = spark
+        self._assignment = assignment
+        self._staging = staging
+        self._sink: Sink | None = None
+        self._writes = 0
+        self._broken: str | None = None
+        self._written: dict[str, Written] = {}
+        self._changed: set[str] = set()
+
+    def read(self, name: str, *, columns: Sequence[str] | None = None, filters: Iterable[Filter] = ()) -> DataFrame:
+        """Read a data set as it is in the input commit.
+
+        ``columns`` and ``filters`` also save work: other columns, and files that cannot hold such rows, are not read.
+        """
+        wanted = tuple(filters)
+        known = (condition(column, operation, _values(value)) for column, operation, value in wanted)
+        place = ReadPlace(
+            self._assignment.source,
+            naming.folder(self._assignment.prefix, name),
+            None if columns is None else tuple(columns),
+            tuple(each for each in known if each is not None),
+        )
+        where = [_column(*each) for each in wanted]
+        try:
+            frame = self.spark.read.format(FORMAT).options(**place.options()).load()
+            for each in where:
+                frame = frame.where(each)
+        except Exception as error:
+            raise explained(error) from error
+        return frame
+
+    def write(
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        mode: Literal["append", "overwrite"] = "overwrite",
+        partition_by: Sequence[str] = (),
+        format: Literal["parquet"] = "parquet",  # noqa: A002  Spark's own word
+    ) -> Written:
+        """Write a data set to this execution's staging. Nobody sees it before the task is published."""
+        if mode not in _MODES or format != "parquet":
+            raise DatasetError(
+                "mode 'append' or 'overwrite' and format 'parquet'", f"mode={mode!r}, format={format!r}", "Choose one"
+            )
+        if self._assignment.read_only:
+            raise DatasetError(
+                "a task that may write", f"a write of {name!r} in a read-only one", "Declare it writable"
+            )
+        folder = naming.folder(self._assignment.prefix, name)
+        earlier, self._broken = self._broken, self._broken or name
+        try:
+            self._save(folder, frame, mode, tuple(partition_by))
+            written = self._outcome(name, folder, mode)
+        except Exception as error:
+            raise explained(error) from error
+        self._broken = earlier
+        self._written[name] = written
+        if written.changed:
+            self._changed.add(folder)
+        return written
+
+    def observed(self, name: str) -> Written:
+        """Give what the last write of a data set came to."""
+        if name not in self._written:
+            raise DatasetError(
+                f"a data set this body has written: {sorted(self._written)}", repr(name), "Write it first"
+            )
+        return self._written[name]
+
+    @property
+    def broken(self) -> str | None:
+        """Name the data set whose write did not come to its end; a body that goes on after that must not succeed."""
+        return self._broken
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Give the folders that differ from the input."""
+        return tuple(sorted(self._changed))
+
+    def _save(self, folder: str, frame: DataFrame, mode: str, partition_by: tuple[str, ...]) -> None:
+        if self._sink is None:
+            self._sink = self._staging()
+        self._writes += 1
+        write = f"{self._assignment.execution}-{self._writes}"
+        place = WritePlace(self._assignment.source, self._sink, folder, write, partition_by)
+        if partition_by:
+            # Rows that come sorted need one open file at a time.
+            frame = frame.sortWithinPartitions(*partition_by)
+        frame.write.format(FORMAT).mode(mode).options(**place.options()).save()
+
+    def _outcome(self, name: str, folder: str, mode: str) -> Written:
+        """Look at what was staged. A save that succeeded proves nothing: the listing does."""
+        assert self._sink is not None
+        listed = taken(self._sink.list(folder))
+        problem = discrepancy(listed)
+        if problem is not None:
+            raise DatasetError(f"the files that the seals of {folder!r} name", problem, "Try the task again")
+        seals = [seal for each in listed if (seal := naming.seal_of(each.path)) is not None]
+        own = [each for each in seals if each.write == f"{self._assignment.execution}-{self._writes}"]
+        counted = own if mode == "append" or own else seals
+        return Written(name, sum(each.rows for each in counted), sum(each.files for each in counted), bool(own))
+
+
+def _values(value: object) -> tuple[object, ...]:
+    return tuple(cast("Iterable[object]", value)) if isinstance(value, list | tuple | set | frozenset) else (value,)
+
+
+def _column(column: str, operation: str, value: Any) -> Column:  # noqa: ANN401  any value of a filter
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; and importable without Spark
+
+    if operation not in OPERATIONS:
+        raise DatasetError(f"an operation of {', '.join(OPERATIONS)}", repr(operation), "Use where() for anything else")
+    if isinstance(value, list | tuple | set | frozenset) != (operation == "in"):
+        raise DatasetError("one value, or a list of values with 'in'", f"{operation} {value!r}", "Correct the filter")
+    found = F.col(column)
+    if operation == "in":
+        return found.isin(list(_values(value)))
+    compared: Column = _COMPARISONS[operation](found, value)
+    return compared

@@ -1,0 +1,114 @@
+"""Where one write goes and what one read sees, as options of Spark's reader and writer.
+
+Options are strings, and Spark hands them to processes we did not start. So source and sink travel as pickled values in
+an option. Its key contains ``token``: Spark's own rule for redaction then hides the value in plans and logs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import astuple, frozen
+
+from perago_core.answers import Answer, Done
+from perago_core.ports import Sink, Source
+from perago_spark.errors import DatasetError
+from perago_spark.naming import checked_write
+from perago_spark.pruning import Condition
+
+FORMAT: Final = "perago"
+_HELP: Final = "Use the options of perago_spark.reading(...) or perago_spark.writing(...)"
+
+
+@frozen
+class ReadPlace:
+    """One data set of one commit. Files that cannot hold rows which meet the conditions are not read."""
+
+    source: Source
+    folder: str
+    columns: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
+
+    def options(self) -> dict[str, str]:
+        """Write it as options."""
+        told = {
+            "sourceToken": _packed(self.source),
+            "folder": self.folder,
+            "conditions": json.dumps([astuple(each) for each in self.conditions]),
+        }
+        return told if self.columns is None else {**told, "columns": json.dumps(self.columns)}
+
+
+@frozen
+class WritePlace:
+    """One write to one data set of one staging name. ``source`` is the commit the staging name began at."""
+
+    source: Source
+    sink: Sink
+    folder: str
+    write: str
+    partition_by: tuple[str, ...] = ()
+
+    def options(self) -> dict[str, str]:
+        """Write it as options."""
+        return {
+            "sourceToken": _packed(self.source),
+            "sinkToken": _packed(self.sink),
+            "folder": self.folder,
+            "write": checked_write(self.write),
+            "partitionBy": json.dumps(self.partition_by),
+        }
+
+
+def read_place(options: Mapping[str, str]) -> ReadPlace:
+    """Read the options of a read."""
+    columns = options.get("columns")
+    return ReadPlace(
+        _unpacked(_needed(options, "sourceToken")),
+        _needed(options, "folder"),
+        None if columns is None else tuple(json.loads(columns)),
+        tuple(
+            Condition(column, operation, tuple(values))
+            for column, operation, values in json.loads(options.get("conditions", "[]"))
+        ),
+    )
+
+
+def write_place(options: Mapping[str, str]) -> WritePlace:
+    """Read the options of a write."""
+    return WritePlace(
+        _unpacked(_needed(options, "sourceToken")),
+        _unpacked(_needed(options, "sinkToken")),
+        _needed(options, "folder"),
+        checked_write(_needed(options, "write")),
+        tuple(json.loads(options.get("partitionBy", "[]"))),
+    )
+
+
+def taken(answer: Answer[Any]) -> Any:  # noqa: ANN401  whatever the port gives
+    """Give what a port answered, or raise: inside Spark an exception is the only way to say no."""
+    if isinstance(answer, Done):
+        return answer.value
+    raise DatasetError("an answer of the store", answer.reason, "See the store's own log; the task can be tried again")
+
+
+def _needed(options: Mapping[str, str], key: str) -> str:
+    found = options.get(key)
+    if not found:
+        raise DatasetError(f"the option {key!r}", "none", _HELP)
+    return found
+
+
+def _packed(value: object) -> str:
+    return base64.b64encode(pickle.dumps(value)).decode("ascii")
+
+
+def _unpacked(text: str) -> Any:  # noqa: ANN401  a source or a sink of whichever store
+    try:
+        return pickle.loads(base64.b64decode(text))  # noqa: S301  whoever sets options runs code in this session anyway
+    except (ValueError, pickle.UnpicklingError, ImportError, AttributeError) as error:
+        raise DatasetError("a source or sink made by perago_spark", f"{type(error).__name__}", _HELP) from error

@@ -1,0 +1,34 @@
+"""Finding processes. Spark's Python workers leave the process group, so that ending the group does not end them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def descendants(pid: int) -> tuple[int, ...]:
+    """Name everything below a process, nearest first; nothing where the system does not say."""
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            # The name in parentheses may hold anything, so what follows it is counted from its end.
+            parent = int(place.read_text("utf-8", "replace").rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(place.parent.name))
+    found: list[int] = []
+    rest = list(children.get(pid, ()))
+    while rest:
+        found.append(rest.pop(0))
+        rest += children.get(found[-1], ())
+    return tuple(found)
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

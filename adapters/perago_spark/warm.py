@@ -1,0 +1,195 @@
+"""The worker's side of warm bodies: start them, talk to them, keep them for the next task, end them without a trace.
+
+Starting Spark takes 5 to 13 seconds; a task in a warm process pays under one. A process is kept only if its last task
+ended by itself and left nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Final
+
+from attrs import frozen
+
+from perago_spark.java import java_environment
+from perago_spark.messages import Line, Order, Report, read_report, write_order
+from perago_spark.processes import descendants, is_alive
+
+#: What the interpreter runs: the worker's own search path first, because a task module may be anywhere.
+_BOOT: Final = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from perago_spark.body import main; main()"
+#: Told of each line a body, or Spark on its behalf, writes.
+Listener = Callable[[str], object]
+#: Lines of one task that are passed on; a body that prints without end fills nobody's log.
+_LINES: Final = 10_000
+
+
+@frozen
+class Launch:
+    """How a body's process is started.
+
+    ``entry`` names the function that runs tasks, as ``module:function``. ``settings`` is Spark's, as text.
+    ``environment`` is what bodies see; leave credentials out of it. ``root`` has a folder for each process.
+    """
+
+    entry: str
+    settings: str
+    environment: Mapping[str, str]
+    root: Path
+
+
+class WarmBody:
+    """One process. One thread waits for what it says; any thread may stop or kill it."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.scratch = launch.root / f"body-{os.getpid()}-{secrets.token_hex(4)}"
+        self.scratch.mkdir(parents=True)
+        here, there = socket.socketpair()
+        self._line = Line(here)
+        self._listener: Listener | None = None
+        self._left = 0
+        self._killing = threading.Lock()
+        self._killed = False
+        search = [str(Path(each).absolute()) for each in sys.path]
+        command = [sys.executable, "-c", _BOOT, json.dumps(search), launch.entry, launch.settings]
+        with there:
+            self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+                [*command, str(self.scratch), str(there.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={
+                    **launch.environment,
+                    **java_environment(launch.environment),
+                    "PYTHONPATH": os.pathsep.join(search),
+                    "TMPDIR": str(self.scratch),
+                },
+                pass_fds=[there.fileno()],
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Give the process id."""
+        return self._process.pid
+
+    def listen(self, listener: Listener) -> None:
+        """Pass what is printed from now on to this listener."""
+        self._left = _LINES
+        self._listener = listener
+
+    def tell(self, order: Order) -> bool:
+        """Say something to the body; ``False``: it is gone."""
+        return self._line.send(write_order(order))
+
+    def hear(self, timeout: float) -> Report | None:
+        """Wait for a word of the body; ``None``: it is gone. Raises ``TimeoutError``."""
+        payload = self._line.receive(timeout)
+        return None if payload is None else read_report(payload)
+
+    def is_alive(self) -> bool:
+        """Say whether the process runs."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process and everything below it, and wait until it is gone. Does nothing the second time."""
+        with self._killing:
+            if self._killed:
+                return  # its number may belong to somebody else by now
+            self._killed = True
+            # Found before the leader dies: afterwards they are somebody else's children.
+            below = descendants(self.pid)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            for each in below:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(each, signal.SIGKILL)
+            self._process.wait()
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of a killed process; called by whoever would otherwise wait for its word."""
+        self._line.close()
+
+    def _listen(self, output: IO[bytes]) -> None:
+        with output:
+            for line in output:
+                self._left -= 1
+                if self._listener is not None and self._left >= 0:
+                    with suppress(Exception):  # a listener informs; it cannot end a body
+                        self._listener(line.decode("utf-8", "backslashreplace").rstrip()[:4096])
+
+
+class WarmBodies:
+    """Keeps up to ``keep`` idle processes. Threads may share it."""
+
+    def __init__(self, launch: Launch, keep: int = 1) -> None:
+        self._launch = launch
+        self._keep = keep
+        self._idle: list[WarmBody] = []
+        self._all: set[WarmBody] = set()
+        self._lock = threading.Lock()
+
+    def take(self) -> WarmBody:
+        """Give an idle process, or a new one that still has to start Spark. Raises ``SparkUnavailableError``."""
+        with self._lock:
+            while self._idle:
+                found = self._idle.pop()
+                if found.is_alive():
+                    return found
+                self._all.discard(found)
+                found.kill()
+                found.close()
+        made = WarmBody(self._launch)
+        with self._lock:
+            self._all.add(made)
+        return made
+
+    def give_back(self, body: WarmBody) -> None:
+        """Keep a process for the next task, if there is room."""
+        with self._lock:
+            if body.is_alive() and len(self._idle) < self._keep:
+                self._idle.append(body)
+                return
+        self.discard(body)
+
+    def discard(self, body: WarmBody) -> None:
+        """End a process that must not be used again."""
+        body.kill()
+        body.close()
+        with self._lock:
+            self._all.discard(body)
+
+    def close(self) -> None:
+        """End all processes. Whoever waits for one of them learns that it is gone, and lets go of it."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            busy = self._all.difference(idle)
+        for each in busy:
+            each.kill()
+        for each in idle:
+            self.discard(each)
+
+    def running(self) -> tuple[int, ...]:
+        """Give the process ids of all bodies, busy or idle."""
+        with self._lock:
+            return tuple(sorted(each.pid for each in self._all))
+
+    def sweep(self) -> tuple[str, ...]:
+        """Remove the folders of processes whose worker is gone; give their names."""
+        gone = [each for each in self._launch.root.glob("body-*-*") if not is_alive(int(each.name.split("-")[1]))]
+        for each in gone:
+            shutil.rmtree(each, ignore_errors=True)
+        return tuple(sorted(each.name for each in gone))

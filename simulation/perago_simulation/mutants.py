@@ -57,6 +57,9 @@ ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
 }  # fmt: skip
 
 
+#: The large ones. The matrix tries only those mutants here that nobody has noticed in the others.
+LARGE = ("two crashes", "lost answer, crash", "no-op", "retry, lost answer", "collector", "two steps")
+
 #: Where it is also asked whether all ends, and as it should, once nothing more goes wrong: it takes the whole graph.
 HEALED = frozenset(
     setting(backing, **ENVIRONMENTS[name]) for backing in Backing for name in ("crash", "lost answer", "retry")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from perago_core.answers import Done
 from perago_core.lease import Phase
-from perago_simulation.cluster.locks import BUDGET, Branch, Locks, Worker
+from perago_simulation.cluster.locks import Branch, Locks, Worker
 from perago_simulation.cluster.model import Label, World
+from perago_simulation.cluster.moments import BUDGET
 from perago_simulation.cluster.search import Promise
 
 
@@ -54,7 +55,7 @@ def _lost_for_good(locks: Locks, before: World, label: Label, after: World) -> s
         was_over = locks.holds(before, index) is not None and locks.believes(before, index) is None
         if was_over and locks.believes(after, index) is not None:
             return f"{name} holds again what was over"
-        if label.actor == name and _was_told(old) and locks.holds(after, index) is not None:
+        if label.actor == name and label.is_call("now") and _was_told(old) and locks.holds(after, index) is not None:
             return f"{name} was told that its lease is gone and goes on"
     return None
 
@@ -62,15 +63,18 @@ def _lost_for_good(locks: Locks, before: World, label: Label, after: World) -> s
 def _was_told(worker: Worker) -> bool:
     """Say whether the store has just said that the lease is gone, and only the clock is left to be read."""
     running = worker.running
-    renewing = running is not None and running.state.phase is Phase.RENEWAL and len(running.answers) > 1
-    return renewing and running is not None and isinstance(said := running.answers[1], Done) and said.value is False
+    if running is None or running.state.phase is not Phase.RENEWAL:
+        return False
+    return any(isinstance(said, Done) and said.value is False for said in running.answers)
 
 
 def _successor(locks: Locks, _before: World, _label: Label, after: World) -> str | None:
     branch: Branch = after.outside
     bound = BUDGET.lease_ttl + BUDGET.takeover_wait + locks.bounds.period
-    tired = any(worker.executions == most for worker, most in zip(after.processes[1:], locks.bounds.executions[1:]))
-    if branch.since is not None and branch.since > bound and not tired and not any(each.looked for each in after.processes):
+    others = zip(after.processes[1:], locks.bounds.executions[1:], strict=True)
+    # Who has no execution left would have tried again; that it cannot is our bound and not its fault.
+    waiting = all(not worker.looked and worker.executions < most for worker, most in others)
+    if branch.since is not None and branch.since > bound and waiting:
         return f"{branch.since} moments after the holder's death nobody has its place"
     return None
 
@@ -81,5 +85,5 @@ PROMISES = (
     Promise("S-24", "nothing is sent after the sender's own deadline", _in_time),
     Promise("S-24b", "nothing lands once a later holder has looked", _nothing_lands_late),
     Promise("S-25", "a lost lock is lost for good", _lost_for_good),
-    Promise("L-04", "after a holder's death another has its place within ttl, takeover wait and one period", _successor),
+    Promise("L-04", "after a holder's death another has its place within ttl, takeover wait and a period", _successor),
 )

@@ -3,45 +3,25 @@
 The lease machine is the production one. Around it stands what an execution under ``locked`` does, in the order of the
 attempt's table: held, takeover wait if unclean, look at the head, let ``fence.decide`` judge the time left, send.
 
-A process's clock runs at a rate of its own, and it may be paused between any two calls. Every clock shows the same
-reading for ever; what it was read for earlier grows older instead. That is the same to a machine that only compares
-times, and it makes worlds that differ only in the date one world.
+A process's clock runs at a rate of its own, and it may be paused between any two calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from perago_core import fence
 from perago_core.answers import Answer, Done
-from perago_core.budget import PublishBudget
 from perago_core.calls import Call
 from perago_core.engine import Table
-from perago_core.lease import LEASE, LeaseHold, LeaseKnown, LeaseRequest, Phase, ReleaseWanted, Ticked, hold, perform
-from perago_core.lease.known import RENEWAL_PART
-from perago_core.rows import State
+from perago_core.lease import LEASE, LeaseHold, LeaseKnown, LeaseRequest, Phase, ReleaseWanted, Ticked, perform
 from perago_core.value import Value
-from perago_core.values import Attempt, Backing, Commit, CommitRef, Head, StagedRef, Target
 from perago_simulation.cluster.model import Cluster, Label, Left, Moves, World
+from perago_simulation.cluster.moments import BUDGET, FLIGHT, NOW, TARGET, Leasing, ended, held_by, may_send, older
 from perago_simulation.cluster.store import Shared, later
-from perago_simulation.cluster.talks import Perform, Runner, Running
-
-TARGET = Target("repo", "main")
-#: A time to live of 4 and a margin of 1 let a clock be slow by a quarter, and make a renewal due after 2.
-BUDGET = PublishBudget(
-    publish_timeout=1.0, publish_p99=0.0, margin=1.0, lease_ttl=4.0, lease_margin=1.0, takeover_wait=3.0
-)
-#: How long a request may be on its way before it lands: what the takeover wait has to outlast.
-FLIGHT = int(BUDGET.publish_timeout + BUDGET.margin)
-#: The moment it always is. Whatever is older than that is as old as that: every lease is over by then.
-NOW = 8
-_HEAD = Head(Commit(CommitRef("a0"), (CommitRef("root"),), "t0"))
-_STAGED = StagedRef("repo", "staged", CommitRef("c1"), "t1")
-_Running = Running[LeaseRequest, LeaseKnown]
+from perago_simulation.cluster.talks import Perform, Runner
 
 
 class Worker(NamedTuple):
@@ -52,7 +32,7 @@ class Worker(NamedTuple):
     """
 
     executions: int = 0
-    running: _Running | None = None
+    running: Leasing | None = None
     looks_from: float | None = None
     looked: bool = False
     decided: bool = False
@@ -92,42 +72,6 @@ class Bounds(Value):
     stragglers: bool = False
 
 
-@cache
-def may_send(now: float, until: float) -> bool:
-    """Ask the fence whether there is time enough to publish."""
-    attempt = Attempt("w", "t1", 0, "w/step", 1, "e1", TARGET, _HEAD.commit.ref, Backing.LOCKED, budget=BUDGET)
-    case = fence.Case(attempt, _STAGED, _HEAD, now=now, lease_until=until)
-    return isinstance(fence.decide(case), fence.Allowed)
-
-
-@cache
-def _held(running: _Running) -> LeaseHold | None:
-    return hold(running.state)
-
-
-@cache
-def older(running: _Running, by: float, now: float) -> _Running:
-    """Give a machine as it is so much later by its own clock: what it read earlier is older by that.
-
-    What is over is forgotten: a deadline that has passed has passed for ever, a renewal that is due stays due.
-    """
-    state, known = running.state, running.state.known
-    due = now - (known.sent_at - by) > state.subject.ttl * RENEWAL_PART
-    aged = evolve(
-        known,
-        sent_at=0.0 if due else known.sent_at - by,
-        until=known.until - by if known.until - by > now else 0.0,
-        until_before=0.0,  # only looked at in the step that sets it
-    )
-    answers = tuple(each if each.operations else _older(each.value - by, now) for each in running.answers)
-    return Running(State(state.phase, state.subject, aged, state.pending), answers)
-
-
-def _older(read: float, now: float) -> Answer[float]:
-    """Give a reading of a clock, which is the only answer that costs no operation, as it is later."""
-    return Done(read if read + BUDGET.lease_ttl - BUDGET.lease_margin > now else 0.0, 0)
-
-
 class Locks(Cluster):
     """Processes that want one lock."""
 
@@ -145,7 +89,7 @@ class Locks(Cluster):
     def holds(self, world: World, index: int) -> LeaseHold | None:
         """Give what a process would say it holds, if it did not look at its clock."""
         running = world.processes[index].running
-        return None if running is None else _held(running)
+        return None if running is None else held_by(running)
 
     def believes(self, world: World, index: int) -> LeaseHold | None:
         """Give what a process believes to hold now, by its own clock."""
@@ -173,14 +117,14 @@ class Locks(Cluster):
         assert worker.running is not None
         return self._noted(worker, self.runner.answer(worker.running, answer), index)
 
-    def _noted(self, worker: Worker, running: _Running, index: int) -> Worker:
+    def _noted(self, worker: Worker, running: Leasing, index: int) -> Worker:
         now = self.clocks[index]
-        held = _held(running)
+        held = held_by(running)
         if held is not None and worker.looks_from is None:
             return worker._replace(running=running, looks_from=now if held.clean else now + self.bounds.waits)
         if self.runner.table.is_terminal(running.state):
             wakes = now + self.bounds.period if self.bounds.prompt else 0.0
-            return Worker(worker.executions, _ended(running), wakes=wakes)
+            return Worker(worker.executions, ended(running), wakes=wakes)
         return worker._replace(running=running)
 
     def mortal(self, world: World, index: int) -> bool:
@@ -213,16 +157,16 @@ class Locks(Cluster):
             yield Label(name, "releases"), world.with_process(index, released)
         yield from self._publish(world, index, worker, held)
 
-    def _clock_read(self, running: _Running, before: _Running, index: int) -> _Running:
+    def _clock_read(self, running: Leasing, before: Leasing, index: int) -> Leasing:
         """Read the clock before a request in the move that wants the request: a pause in between is a later wish."""
         call = self.runner.call(running)
         fresh = call is not None and call.port == "clock" and not running.answers and running != before
         return self.runner.answer(running, Done(self.clocks[index], operations=0)) if fresh else running
 
     def _begin(self, world: World, index: int, worker: Worker) -> Moves:
-        ended = worker.running is None or self.runner.table.is_terminal(worker.running.state)
+        over = worker.running is None or self.runner.table.is_terminal(worker.running.state)
         early = self.clocks[index] < worker.wakes
-        if ended and not early and worker.executions < self.bounds.executions[index]:
+        if over and not early and worker.executions < self.bounds.executions[index]:
             owner = f"{self.names[index]}-{worker.executions + 1}"
             request = LeaseRequest(TARGET, owner, BUDGET.lease_ttl, BUDGET.lease_margin)
             begun = self.runner.begin(request)
@@ -275,16 +219,13 @@ class Locks(Cluster):
         )
 
 
-def _ended(running: _Running) -> _Running:
-    """Forget what an ended machine knew: nobody asks it any more."""
-    return Running(State(running.state.phase, running.state.subject, LeaseKnown()))
-
-
 def _waiting(worker: Worker, by: float, now: float) -> Worker:
     """Give a process a moment later."""
-    looks = None if worker.looks_from is None else max(worker.looks_from - by, 0.0)
+    looks = worker.looks_from
+    if looks is not None:
+        looks = looks - by if looks - by > now else 0.0
     running = worker.running
-    if running is not None and (running.state.pending or _held(running) is not None):
+    if running is not None and (running.state.pending or held_by(running) is not None):
         running = older(running, by, now)
     wakes = worker.wakes - by if worker.wakes - by > now else 0.0
-    return worker._replace(running=running, looks_from=0.0 if looks is not None and looks <= now else looks, wakes=wakes)
+    return worker._replace(running=running, looks_from=looks, wakes=wakes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -35,11 +35,11 @@ from perago_core.rows import Fact
 from perago_core.value import Value
 from perago_simulation.cluster.model import Cluster, Label, Left, Moves, World
 from perago_simulation.cluster.store import Shared
-from perago_simulation.cluster.talks import Perform, Answers, Runner, Running, Said, Talks
+from perago_simulation.cluster.talks import Answers, Perform, Runner, Running, Said, Talks
 
 PROVED, UNABLE, SILENT = Done(Capability.CONDITIONAL), NotDone("unable"), Unknown("silent")
 ANYTHING = (PROVED, UNABLE, SILENT)
-_Running = Running[PolicySettings, PolicyKnown]
+_Running: TypeAlias = Running[PolicySettings, PolicyKnown]
 
 
 class Stage(Enum):
@@ -115,7 +115,9 @@ def resolved(running: _Running) -> Resolved | PolicyFailed | None:
 class Policies(Cluster):
     """Nodes that agree on a backing."""
 
-    def __init__(self, bounds: Bounds, table: Table[PolicySettings, PolicyKnown] = POLICY, talk: Perform = perform) -> None:
+    def __init__(
+        self, bounds: Bounds, table: Table[PolicySettings, PolicyKnown] = POLICY, talk: Perform = perform
+    ) -> None:
         super().__init__(tuple(f"n{index}" for index in range(len(bounds.policies))))
         self.bounds = bounds
         self.runner = Runner(budgeted(table, bounds, type(table)), talk, Begun())
@@ -195,7 +197,8 @@ class Policies(Cluster):
         pinned = resolved(node.running)
         assert isinstance(pinned, Resolved)
         # ``soft`` and ``disable`` pin no decision, so none can have moved.
-        same = isinstance(found.value, Done) and (pinned.decision is None or found.value.value == pinned.epoch)
+        epoch: Answer[int] = found.value
+        same = isinstance(epoch, Done) and (pinned.decision is None or epoch.value == pinned.epoch)
         return node._replace(stage=Stage.PUBLISHING if same else Stage.ENDED, answers=())
 
     def mortal(self, world: World, index: int) -> bool:

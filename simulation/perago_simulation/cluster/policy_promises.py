@@ -5,7 +5,7 @@ from __future__ import annotations
 from perago_core.errors import CodecError
 from perago_core.policy import Evidence, Phase, Policy, Resolved
 from perago_core.policy.known import backoff
-from perago_core.policy.records import PREFIX, decode_decision, decision_key
+from perago_core.policy.records import PREFIX, decision_key, decode_decision
 from perago_core.ports import Entry
 from perago_simulation.cluster.model import Label, World
 from perago_simulation.cluster.policies import Node, Policies, Stage, resolved

@@ -6,75 +6,26 @@ arms it, publishes, reports, confirms, reads its task back, settles. The orchest
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 from attrs import frozen
 
-from perago_core import fence, ledger
-from perago_core.answers import Answer, Done, NotDone
+from perago_core import ledger
+from perago_core.answers import Answer, Done
 from perago_core.calls import Call
 from perago_core.engine import Table
-from perago_core.ledger import Intent, Movement, SettlementKind, TargetIntent
-from perago_core.plan import PlanKind, PublishPlan
+from perago_core.plan import PlanKind
 from perago_core.recovery import RECOVERY, Mode, Recovery, RecoveryKnown, perform
 from perago_core.value import Value
-from perago_core.values import (
-    Attempt,
-    Backing,
-    Claim,
-    Commit,
-    CommitRef,
-    Head,
-    Operation,
-    StagedRef,
-    Target,
-    TaskSnapshot,
-    TaskStatus,
-)
+from perago_core.values import Backing, Target
+from perago_simulation.cluster.lake import EU, MAIN, OURS, OWNER, Lake, intent_of, owning
+from perago_simulation.cluster.lake import answer as answer_of
 from perago_simulation.cluster.model import Cluster, Label, Left, Moves, World
 from perago_simulation.cluster.store import Shared, serve
-from perago_simulation.cluster.talks import Perform, Answers, Runner, Running, Talks
+from perago_simulation.cluster.talks import Answers, Perform, Runner, Running, Talks
 
-MAIN, EU = Target("repo", "main"), Target("repo", "main/eu")
-INPUT, OURS = CommitRef("a0"), CommitRef("p1")
-STAGING = "own"
-OWNER = "owner"
-_Running = Running[Recovery, RecoveryKnown]
-
-
-def _commit(ref: str, *parents: str, tree: str = "") -> Commit:
-    return Commit(CommitRef(ref), tuple(CommitRef(each) for each in parents), tree or f"tree of {ref}")
-
-
-#: The input, what the intent publishes on it, what others did: on ours, beside ours, instead of the input, unreadable.
-COMMITS: Mapping[str, Commit] = {
-    each.ref: each
-    for each in (
-        _commit("root"), _commit("a0", "root"), _commit("p1", "a0", tree="t1"), _commit("n1", "p1"),
-        _commit("x1", "a0"), _commit("u2", "unreadable"),
-    )
-}  # fmt: skip
-#: Heads from which nobody can tell what became of an intent whose task was given up.
-ILLEGIBLE = frozenset({"root", "u2"})
-
-TASKS: Mapping[str, TaskSnapshot | None] = {
-    "running": TaskSnapshot("w", "t1", 0, TaskStatus.IN_PROGRESS),
-    "dead": TaskSnapshot("w", "t1", 0, TaskStatus.TIMED_OUT),
-    "ours": TaskSnapshot("w", "t1", 0, TaskStatus.COMPLETED, result_execution="e1", result_ref=OURS),
-    "other": TaskSnapshot("w", "t1", 0, TaskStatus.COMPLETED, result_execution="e2", result_ref=CommitRef("x1")),
-    "gone": None,
-}
-
-
-class Lake(NamedTuple):
-    """The branches, the names on them, the task, and whether a sweep has ever taken a branch back."""
-
-    heads: tuple[tuple[Target, str], ...]
-    task: str
-    names: frozenset[str] = frozenset({STAGING})
-    moved: bool = False
+_Running: TypeAlias = Running[Recovery, RecoveryKnown]
 
 
 class Sweep(NamedTuple):
@@ -105,43 +56,12 @@ class Bounds(Value):
     crashes: int = 0
 
 
-def intent_of(targets: tuple[Target, ...], backing: Backing, name: str = "op-1", task: str = "t1") -> Intent:
-    """Give the intent of attempt 1: from the input to tree ``t1``, on every target."""
-    return Intent(
-        operation_id=name, operation=Operation.LOGICAL, workflow_id="w", task_id=task, number=1, execution="e1",
-        logical_task="w/step", actor=OWNER, created_at=7, backing=backing,
-        targets=tuple(TargetIntent(each, INPUT, CommitRef("c1"), "t1") for each in targets),
-    )  # fmt: skip
-
-
-def owning(intent: Intent) -> Generator[Call, Answer[Any], None]:
-    """Do what an attempt does with its intent, and leave the rest to a sweep whenever an answer is not a yes."""
-    (target,) = intent.targets
-    if not isinstance((yield from ledger.arm(intent)), Done):
-        return
-    if not isinstance((yield Call("store", "publish", (_plan(intent),))), Done):
-        return
-    yield Call("orchestrator", "report", ("e1",))
-    confirmed = yield from ledger.confirm(intent, {target.target: OURS})
-    task = yield Call("orchestrator", "reload", ("w", "t1"))
-    if isinstance(task, Done) and task.value.result_execution == "e1":
-        stands = confirmed.value if isinstance(confirmed, Done) else intent
-        movement = Movement(target.target, INPUT, OURS)
-        yield from ledger.settle(stands, SettlementKind.ACCEPTED, (movement,), OWNER, 7)
-
-
-@cache
-def _plan(intent: Intent) -> PublishPlan:
-    attempt = Attempt("w", "t1", 0, "w/step", 1, "e1", MAIN, INPUT, intent.backing)
-    decided = fence.decide(fence.Case(attempt, StagedRef("repo", STAGING, CommitRef("c1"), "t1"), Head(COMMITS["a0"])))
-    assert isinstance(decided, fence.Allowed)
-    return decided.plan
-
-
 class Recoveries(Cluster):
     """Sweeps, and perhaps the owner, who is the last of the processes."""
 
-    def __init__(self, bounds: Bounds, table: Table[Recovery, RecoveryKnown] = RECOVERY, talk: Perform = perform) -> None:
+    def __init__(
+        self, bounds: Bounds, table: Table[Recovery, RecoveryKnown] = RECOVERY, talk: Perform = perform
+    ) -> None:
         names = tuple(f"s{index}" for index in range(len(bounds.sweeps)))
         super().__init__((*names, OWNER) if bounds.owner else names)
         self.bounds = bounds
@@ -233,7 +153,8 @@ class Recoveries(Cluster):
         target = self.bounds.sweeps[index][0]
         said = self._talks.next(target, answers, lambda: ledger.list_open(target))
         assert not isinstance(said, Call)
-        return self._begun(index, said.value.value if isinstance(said.value, Done) else (), ())
+        listed: Answer[tuple[str, ...]] = said.value
+        return self._begun(index, listed.value if isinstance(listed, Done) else (), ())
 
     def _begun(self, index: int, waiting: tuple[str, ...], ended: tuple[_Running, ...]) -> Sweep:
         if not waiting:
@@ -272,7 +193,7 @@ class Recoveries(Cluster):
             answer, shared = serve(world.shared, call)
             yield answer, world._replace(shared=shared)
         else:
-            answer, lake = self._answer(world.outside, call)
+            answer, lake = answer_of(world.outside, call)
             moved = lake.moved or (lake.heads != world.outside.heads and self.mode(index) is not None)
             yield answer, world._replace(outside=lake._replace(moved=moved))
 
@@ -280,33 +201,3 @@ class Recoveries(Cluster):
         """Let a request nobody waits for take effect."""
         index = len(self.bounds.sweeps) if call.method == "publish" and call.args[0].kind is PlanKind.MERGE else 0
         return next(self.serve(world, index, call))[1]
-
-    def _answer(self, lake: Lake, call: Call) -> tuple[Answer[Any], Lake]:
-        heads = dict(lake.heads)
-        match call.method, call.args:
-            case "reload", (_, task_id):
-                return Done(TASKS[lake.task] if task_id == "t1" else None), lake
-            case "report", _:
-                return Done(None), lake._replace(task="ours" if lake.task == "running" else lake.task)
-            case "head", (target,):
-                return Done(Head(COMMITS[heads[target]]) if target in heads else None), lake
-            case "look", (_, ref):
-                return Done(COMMITS.get(ref)), lake
-            case "claims", (target, logical_task):
-                return Done((Claim(target, logical_task, "w", "t1", 1, "e1", INPUT, "t1"),)), lake
-            case "open_staging", (_, name, _):
-                fresh = name not in lake.names
-                return Done(None) if fresh else NotDone("it exists"), lake._replace(names=lake.names | {name})
-            case "drop", (_, name):
-                return Done(None), lake._replace(names=lake.names - {name})
-            case _, (plan,):
-                return self._published(lake, heads, plan)
-            case _:
-                raise AssertionError(call)
-
-    def _published(self, lake: Lake, heads: dict[Target, str], plan: PublishPlan) -> tuple[Answer[Any], Lake]:
-        name = STAGING if plan.kind is PlanKind.MERGE else plan.name
-        if heads[plan.target] != plan.expected or (name is not None and name not in lake.names):
-            return NotDone("the head or the name is another"), lake
-        heads[plan.target] = OURS if plan.kind is PlanKind.MERGE else plan.commit
-        return Done(CommitRef(heads[plan.target])), lake._replace(heads=tuple(heads.items()))

@@ -9,8 +9,9 @@ from perago_core.ledger import Audit, Intent, IntentState, Settlement, Settlemen
 from perago_core.ledger.keys import audit_key, intent_key, open_key, prepared_key, settled_key
 from perago_core.recovery import Mode
 from perago_core.values import Target
+from perago_simulation.cluster.lake import COMMITS, ILLEGIBLE, OURS, STAGING, Lake
 from perago_simulation.cluster.model import Label, World
-from perago_simulation.cluster.recoveries import COMMITS, ILLEGIBLE, OURS, STAGING, Lake, Recoveries
+from perago_simulation.cluster.recoveries import Recoveries
 from perago_simulation.cluster.search import Promise, When
 from perago_simulation.cluster.store import Shared
 
@@ -28,15 +29,13 @@ _TASK = {
     SettlementKind.SUPERSEDED: "dead",
 }
 
-_settlement = cache(lambda text: codec.loads(text, Settlement))
-_audit = cache(lambda text: codec.loads(text, Audit))
-_intent = cache(lambda text: codec.loads(text, Intent))
+_loads = cache(codec.loads)
 
 
 def settlement(shared: Shared) -> Settlement | None:
     """Give the settlement that stands."""
     text = shared.value(settled_key(OPERATION))
-    return None if text is None else _settlement(text)
+    return None if text is None else _loads(text, Settlement)
 
 
 def _new(before: World, after: World) -> Settlement | None:
@@ -69,7 +68,7 @@ def _together(recoveries: Recoveries, before: World, _label: Label, after: World
     if tuple(each.target for each in new.movements) != recoveries.targets:
         return "the settlement does not name every target"
     there = published_on(after.outside)
-    if new.kind in _ACCEPTED and there != set(recoveries.targets):
+    if new.kind in _ACCEPTED and there != frozenset(recoveries.targets):
         return f"settled as {new.kind.value}, and it is not on every target"
     if new.kind is SettlementKind.ROLLED_BACK and there:
         return "settled as rolled back, and it is still on a target"
@@ -81,7 +80,7 @@ def _monotone(_recoveries: Recoveries, before: World, _label: Label, after: Worl
         if before.shared.value(key) not in {None, after.shared.value(key)}:
             return f"what stands at {key} has changed"
     was, now = before.shared.value(intent_key(OPERATION)), after.shared.value(intent_key(OPERATION))
-    if was is not None and now is not None and was != now and _intent(now).state is IntentState.ARMED:
+    if was is not None and now is not None and was != now and _loads(now, Intent).state is IntentState.ARMED:
         return "a confirmed intent is armed again"
     return None
 
@@ -95,7 +94,7 @@ def _gone_for_good(_recoveries: Recoveries, before: World, _label: Label, after:
 
 def _one_audit(_recoveries: Recoveries, _before: World, _label: Label, after: World) -> str | None:
     stands, text = settlement(after.shared), after.shared.value(audit_key(OPERATION))
-    if text is not None and (stands is None or _audit(text).kind is not stands.kind):
+    if text is not None and (stands is None or _loads(text, Audit).kind is not stands.kind):
         return "the audit record says another kind than the settlement"
     if stands is not None and text is None and after.shared.value(intent_key(OPERATION)) is None:
         return "the intent is closed, and there is no audit record"

@@ -20,13 +20,14 @@ from perago_core.recovery import RECOVERY, Mode
 from perago_core.recovery.calls import perform as recovery_talk
 from perago_core.value import Value
 from perago_simulation.cluster import lock_promises, policy_promises, recovery_promises
+from perago_simulation.cluster.lake import COMMITS, EU, MAIN, TASKS
 from perago_simulation.cluster.locks import Bounds as LockBounds
 from perago_simulation.cluster.locks import Locks
 from perago_simulation.cluster.model import Cluster
 from perago_simulation.cluster.policies import ANYTHING, PROVED, SILENT, Policies
 from perago_simulation.cluster.policies import Bounds as PolicyBounds
-from perago_simulation.cluster.recoveries import COMMITS, EU, MAIN, TASKS, Recoveries
 from perago_simulation.cluster.recoveries import Bounds as RecoveryBounds
+from perago_simulation.cluster.recoveries import Recoveries
 from perago_simulation.cluster.search import Explored, Promise, explore
 
 

@@ -67,9 +67,7 @@ class Running(Value, Generic[S, K]):
 class Runner(Generic[S, K]):
     """One machine: its table, how its commands become calls, and the event it is begun with, if it asks for nothing."""
 
-    def __init__(
-        self, table: Table[S, K], perform: Perform, opening: Event | None = None
-    ) -> None:
+    def __init__(self, table: Table[S, K], perform: Perform, opening: Event | None = None) -> None:
         self.table = table
         self._perform = perform
         self._opening = opening

@@ -61,7 +61,7 @@ def tell(
         breaks=broken[0].number if broken else 0,
         executions=executions,
         branch=target.branch,
-        verdict=_verdict(happened, told),
+        verdict=_verdict(happened, told, seen),
     )
 
 
@@ -207,11 +207,14 @@ def _bounds(recordings: Sequence[Recording], target: Target, happened: Sequence[
     )
 
 
-def _verdict(happened: Sequence[tuple[int, Moment]], told: Sequence[Word]) -> str:
+def _verdict(happened: Sequence[tuple[int, Moment]], told: Sequence[Word], seen: Seen) -> str:
     accepted = sum(word.status is TaskStatus.COMPLETED for word in told)
     given_up = sum(isinstance(moment, GivenUp) for _, moment in happened)
     refused = sum(
         isinstance(moment, Stepped) and isinstance(moment.record.event, f.PublishRefused) for _, moment in happened
     )
     counted = (f"{accepted} result(s) accepted", f"{given_up} attempt(s) given up", f"{refused} publication(s) refused")
-    return f"{', '.join(counted)}. Every accepted result is on the branch as it was last seen."
+    # Nothing may be claimed of a head whose ancestors nobody knows.
+    there = seen.accepted <= seen.line([seen.head])
+    ending = "is on the branch as it was last seen" if there else "may be on the branch: these traces do not show it"
+    return f"{', '.join(counted)}. Every accepted result {ending}."

@@ -1,0 +1,153 @@
+"""Several processes over one coordination store: what holds, what does not, and that the figures are the pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from perago_core.answers import Answer, Done
+from perago_core.calls import Call
+from perago_core.lease import LeaseRequest
+from perago_core.lease.keeper import Keeper
+from perago_core.recovery.known import Mode
+from perago_core.recovery.sweeping import sweep
+from perago_simulation.cluster.lake import COMMITS, MAIN, TASKS
+from perago_simulation.cluster.locks import Bounds as LockBounds
+from perago_simulation.cluster.locks import Locks
+from perago_simulation.cluster.model import Cluster, World
+from perago_simulation.cluster.moments import BUDGET, TARGET
+from perago_simulation.cluster.recoveries import Bounds as RecoveryBounds
+from perago_simulation.cluster.recoveries import Recoveries
+from perago_simulation.cluster.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, Scene
+from perago_simulation.cluster.witnesses import WITNESSES, Witness
+from perago_simulation.cluster.wrong import MUTANTS, Mutant
+
+#: Distinct worlds and moves. A changed count is a changed protocol.
+COUNTS: dict[str, tuple[int, int]] = {
+    "two processes, one lock": (24_680, 86_030),
+    "two processes, one dies": (25_850, 130_998),
+    "one process, two executions, one fault, death": (44_519, 193_318),
+    "five renewals unanswered": (4_929, 20_906),
+    "one sends, slowest and fastest clock": (24_351, 86_131),
+    "nobody pauses, the holder dies": (1_648, 2_425),
+    "nobody pauses, a dead holder's request straggles": (3_241, 5_753),
+    "a clock beyond the bound": (44_399, 159_061),
+    "no takeover wait": (24_278, 86_847),
+    "paused between deciding and sending": (25_909, 97_682),
+    "one node, production budgets, storing fails": (15_618, 36_356),
+    "one node that requires it, production budgets": (5_050, 11_739),
+    "requires it, no coordination store": (50, 49),
+    "two nodes, one fault": (8_770, 19_752),
+    "two nodes, one dies": (4_076, 11_482),
+    "two nodes that fail on silence": (6_244, 14_004),
+    "two nodes that require it": (2_404, 5_304),
+    "three nodes, any probe": (7_928, 19_497),
+    "auto beside enable": (4_441, 9_883),
+    "auto beside disable": (75, 122),
+    "one sweep of anything, one fault, death": (2_000, 4_449),
+    "one exclusive recovery of anything, one fault, death": (2_187, 4_916),
+    "confirmed, exclusive, one fault, death": (2_151, 4_844),
+    "looking at anything": (750, 855),
+    "two sweeps of anything": (6_625, 10_770),
+    "two sweeps, one dies": (1_604, 4_504),
+    "exclusive beside settling, one dies": (3_441, 9_681),
+    "two exclusive ones": (1_805, 2_938),
+    "two targets": (13_270, 21_077),
+    "the owner at work, one dies": (2_064, 5_382),
+    "the owner at work, one fault": (21_272, 46_058),
+    "beside an intent nobody can decide": (34, 32),
+    "another target's intent nobody can decide": (168, 298),
+}
+
+
+@pytest.mark.parametrize("where", [each for each in SCENES if not each.full], ids=lambda each: each.name)
+def test_exactly_the_known_promises_break(where: Scene) -> None:
+    """S-19 to S-29, L-04 to L-08; N-06, N-09, N-10; CW-27 to CW-31, CW-33, CW-34: died, delayed and lost anywhere."""
+    found = where.explore()
+    assert found.complete
+    assert set(found.found()) == set(where.breaks)
+    assert (found.worlds, found.moves) == COUNTS[where.name]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.id)
+def test_every_mutant_is_noticed(mutant: Mutant) -> None:
+    assert mutant.noticed() is not None
+
+
+@pytest.mark.parametrize("witness", WITNESSES, ids=lambda each: f"{each.promise}: {each.says}")
+def test_every_promise_could_have_failed(witness: Witness) -> None:
+    assert witness.sighting() is not None
+
+
+def test_every_promise_has_a_witness_and_something_it_notices() -> None:
+    promised = {each.id for kind in (LOCK, AGREEMENT, SWEEPING) for each in kind.promises}
+    noticing = {each.promise for each in MUTANTS} | {name for each in SCENES for name in each.breaks}
+    assert promised == {each.promise for each in WITNESSES} == noticing
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is explored is what runs
+
+
+def talk_through(cluster: Cluster, world: World, talk: Generator[Call, Answer[Any], Any]) -> tuple[list[Call], World]:
+    """Carry a production conversation on in a world of the cluster; give its calls but those of the clock."""
+    calls: list[Call] = []
+    try:
+        call = next(talk)
+        while True:
+            if call.method == "wall":
+                call = talk.send(Done(0))
+                continue
+            ((answer, world),) = cluster.serve(world, 0, call)
+            calls += [call] if call.port != "clock" else []
+            call = talk.send(answer)
+    except StopIteration:
+        return calls, world
+
+
+def own_calls(cluster: Cluster, world: World) -> tuple[list[Call], World]:
+    """Let the first process make its calls until it has none; give them but those of the clock."""
+    calls: list[Call] = []
+    while (call := cluster.call(world, 0)) is not None:
+        ((answer, after),) = cluster.serve(world, 0, call)
+        world = after.with_process(0, cluster.answered(world, 0, answer))
+        calls += [call] if call.port != "clock" else []
+    return calls, world
+
+
+def after(cluster: Cluster, world: World, does: str) -> World:
+    """Give the world after the one move that does this."""
+    (found,) = [then for label, then in cluster.moves(world) if label.does == does]
+    return found
+
+
+def test_a_keeper_makes_the_calls_that_are_explored() -> None:
+    """S-23: acquire, renew when it is due, release; the same calls from ``Keeper`` and from the explored process."""
+    locks = Locks(LockBounds(rates=(1.0,), executions=(1,)))
+    (world,) = locks.beginnings()
+    keeper = Keeper(LeaseRequest(TARGET, "p0-1", BUDGET.lease_ttl, BUDGET.lease_margin))
+    kept, theirs = talk_through(locks, world, keeper.acquire())
+    explored, ours = own_calls(locks, after(locks, world, "begins"))
+    assert explored == kept
+    assert ours.shared == theirs.shared
+    kept, theirs = talk_through(locks, theirs, keeper.release())
+    explored, ours = own_calls(locks, after(locks, ours, "releases"))
+    assert explored == kept
+    assert ours.shared == theirs.shared
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("head", COMMITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_sweep_makes_the_calls_that_are_explored(task: str, head: str, mode: Mode) -> None:
+    """L-07: ``sweep`` makes the explored calls, and then reads the maintenance records and the epoch."""
+    recoveries = Recoveries(RecoveryBounds(((MAIN, mode),), ((task, (head,)),)))
+    (world,) = recoveries.beginnings()
+    grounds = "the lock" if mode is Mode.EXCLUSIVE else ""
+    swept, theirs = talk_through(recoveries, world, sweep(MAIN, mode, "s0", grounds))
+    explored, ours = own_calls(recoveries, world)
+    assert explored == swept[:-2]
+    assert [call.method for call in swept[-2:]] == ["list", "list"]
+    assert (ours.shared, ours.outside) == (theirs.shared, theirs.outside)

@@ -1,0 +1,157 @@
+"""Bodies for the tests of the workspace, and the function that runs them by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from perago_spark import Failed, Returned, SparkDatasets
+
+
+def _frame(ws: SparkDatasets, rows: int = 100) -> Any:  # noqa: ANN401  a frame
+    return ws.spark.range(0, rows, 1, 2).selectExpr("id", "cast(id % 3 as int) k")
+
+
+def two_writes(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    ws.write("orders", _frame(ws))
+    ws.write("totals", _frame(ws).groupBy("k").count(), partition_by=["k"])
+    return {"orders": ws.observed("orders").rows, "totals": ws.observed("totals").rows, "pid": os.getpid()}
+
+
+def read_and_roll_up(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    orders = ws.read("orders", columns=["k"], filters=[("k", "=", 1)])
+    ws.write("ones", orders)
+    return {"rows": ws.observed("ones").rows}
+
+
+def only_reads(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    return {"rows": ws.read("orders").count()}
+
+
+def append(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    return {"rows": ws.write("orders", _frame(ws, 10), mode="append").rows}
+
+
+def second_write_fails(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    ws.write("orders", _frame(ws))
+    ws.write("totals", _frame(ws).selectExpr("raise_error('no totals today') as x"))
+    return None
+
+
+def goes_on_after_a_failed_write(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    try:
+        ws.write("orders", _frame(ws).selectExpr("raise_error('no orders today') as x"))
+    except Exception:  # noqa: BLE001  this is what is tested
+        ws.write("totals", _frame(ws))
+    return None
+
+
+def names(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    def write(name: str) -> object:
+        return ws.write(name, _frame(ws))
+
+    uses: tuple[Callable[[str], object], ...] = (ws.read, write)
+    return {"refused": [_refusal(use, name) for name in params["names"] for use in uses]}
+
+
+def _refusal(use: Callable[[str], object], name: str) -> str:
+    try:
+        use(name)
+    except Exception as error:  # noqa: BLE001  this is what is tested
+        return str(error)
+    return "nothing refused"
+
+
+def leaves_things(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    from pyspark.sql import SparkSession  # noqa: PLC0415  as a body would
+
+    _frame(ws).createOrReplaceTempView("left_behind")
+    _frame(ws).createOrReplaceGlobalTempView("left_global")
+    _frame(ws).cache().count()
+    ws.spark.conf.set("spark.sql.shuffle.partitions", "17")
+    SparkSession.builder.config("spark.sql.ansi.enabled", "false").getOrCreate()
+    ws.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "mine")
+    os.environ["LEFT_BEHIND"] = "1"
+    Path("left.txt").write_text("left", "utf-8")
+    return {"pid": os.getpid()}
+
+
+def looks_around(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    context: Any = ws.spark.sparkContext
+    return {
+        "pid": os.getpid(),
+        "views": [each.name for each in ws.spark.catalog.listTables()],
+        "global": [each.name for each in ws.spark.catalog.listTables("global_temp")],
+        "cached": len(context._jsc.getPersistentRDDs()),
+        "shuffle": ws.spark.conf.get("spark.sql.shuffle.partitions"),
+        "ansi": ws.spark.conf.get("spark.sql.ansi.enabled"),
+        "pool": context.getLocalProperty("spark.scheduler.pool"),
+        "environment": os.environ.get("LEFT_BEHIND"),
+        "files": [each.name for each in Path().iterdir()],
+    }
+
+
+def leaks_a_thread(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    return {"pid": os.getpid()}
+
+
+def stops_spark(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    ws.spark.stop()
+    return {"pid": os.getpid()}
+
+
+def writes_slowly(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    """Say in a file that a task runs, once for each attempt, and take long enough to be stopped in the middle."""
+    marks = params["marks"]
+
+    def slow(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        for batch in batches:
+            for number in range(600):
+                (Path(marks) / f"{os.getpid()}-{number}").touch()
+                time.sleep(0.05)
+            yield batch
+
+    frame = _frame(ws)
+    ws.write("orders", frame.mapInArrow(slow, frame.schema))
+    return None
+
+
+def prints(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    print("a word from the body")  # noqa: T201  this is what is tested
+    return None
+
+
+def sleeps(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    time.sleep(600)
+    return None
+
+
+TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
+    each.__name__: each
+    for each in (
+        two_writes,
+        read_and_roll_up,
+        only_reads,
+        append,
+        second_write_fails,
+        goes_on_after_a_failed_write,
+        names,
+        leaves_things,
+        looks_around,
+        leaks_a_thread,
+        stops_spark,
+        writes_slowly,
+        prints,
+        sleeps,
+    )
+}
+
+
+def call(task: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
+    return Returned(json.dumps(TASKS[task](datasets, json.loads(params))))

@@ -1,0 +1,112 @@
+"""A lake on the embedded git store, and tasks run in it to their end, as a worker runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from perago_core.answers import Answer, Done
+from perago_core.driver import Ports, drive
+from perago_core.ports import Sink, Source, Workspace
+from perago_core.results import Outcome
+from perago_core.values import Attempt, Backing, CommitRef, Target
+from perago_local.git.store import GitStore
+from perago_simulation.ports import SimulatedWorld
+from perago_spark import ReadPlace, SparkWorkspace, WritePlace
+
+MAIN = Target("lake", "main")
+
+
+def done(answer: Answer[Any]) -> Any:  # noqa: ANN401  whatever the port gives
+    assert isinstance(answer, Done), answer
+    return answer.value
+
+
+@define
+class Lake:
+    """One repository with one branch. Writes of a test go to staging names of their own."""
+
+    folder: Path
+    store: GitStore = field(init=False)
+    world: SimulatedWorld = field(factory=SimulatedWorld)
+    names: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.store = GitStore(self.folder)
+        done(self.store.create(MAIN, {"README": b"a lake"}))
+
+    @property
+    def head(self) -> CommitRef:
+        """Give the commit the target stands at."""
+        ref: CommitRef = done(self.store.head(MAIN)).commit.ref
+        return ref
+
+    def source(self, ref: CommitRef | None = None) -> Source:
+        """Read a commit, the head if none is named."""
+        return self.store.read(MAIN.repository, ref or self.head)
+
+    def stage(self) -> Sink:
+        """Open a staging name at the head."""
+        self.names += 1
+        done(self.store.open_staging(MAIN, f"stage-{self.names}", self.head))
+        return self.store.sink(MAIN, f"stage-{self.names}")
+
+    def committed(self) -> CommitRef | None:
+        """Commit the last staging name; ``None``: nothing was changed."""
+        staged = done(self.store.commit(MAIN, f"stage-{self.names}", "a test"))
+        return None if staged is None else CommitRef(staged.commit)
+
+    def writing(
+        self, sink: Sink, folder: str, write: str, *, at: CommitRef | None = None, by: tuple[str, ...] = ()
+    ) -> dict[str, str]:
+        """Give the options of a write."""
+        return WritePlace(self.source(at), sink, folder, write, by).options()
+
+    def reading(self, ref: CommitRef, folder: str, *columns: str) -> dict[str, str]:
+        """Give the options of a read."""
+        return ReadPlace(self.source(ref), folder, columns or None).options()
+
+    def attempt(self, task: str, *, read_only: bool = False) -> Attempt:
+        """Poll a task as a worker does, and pin the attempt."""
+        orchestrator = self.world.orchestrator()
+        orchestrator.start((task,), MAIN, self.head)
+        self.names += 1
+        (assignment,) = done(orchestrator.poll(f"worker-{self.names}", (task,), 1))
+        seen = assignment.snapshot
+        return Attempt(
+            workflow_id=seen.workflow_id,
+            task_id=seen.task_id,
+            retry_count=seen.retry_count,
+            logical_task=assignment.logical_task,
+            number=assignment.number,
+            execution=f"run-{self.names}",
+            target=MAIN,
+            input=self.head,
+            backing=Backing.ATOMIC,
+            worker_id=seen.worker_id,
+            started_at=seen.started_at,
+            poll_count=seen.poll_count,
+            read_only=read_only,
+        )
+
+    def ports(self, workspace: Workspace) -> Ports:
+        """Give the ports of one execution."""
+        return Ports(
+            orchestrator=self.world.orchestrator(), store=self.store, workspace=workspace, clock=self.world.clock()
+        )
+
+    def run(self, workspace: SparkWorkspace, task: str, params: str = "{}", *, read_only: bool = False) -> Outcome:
+        """Run one task to its end."""
+        attempt = self.attempt(task, read_only=read_only)
+        workspace.accept(attempt, task, params)
+        return drive(attempt, self.ports(workspace))
+
+    def paths(self, ref: CommitRef | None = None) -> list[str]:
+        """List the paths of a commit."""
+        return [each.path for each in done(self.source(ref).list())]
+
+    def stagings(self) -> tuple[str, ...]:
+        """Name the staging names that exist."""
+        return tuple(each.name for each in done(self.store.staging_names(MAIN.repository)))

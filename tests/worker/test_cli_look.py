@@ -1,0 +1,169 @@
+"""The command line looks at a run that happened, and mends: everything as text that fits and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from perago_worker.cli import app
+from tests.worker.projects import Project, environment, new_project
+
+PANELS = ("Work", "Look", "Mend", "Define", "The protocol itself")
+COMMANDS = (
+    "init check run worker extract register diff doctor status explain history audit recover gc demo timeline policy"
+)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    with new_project(tmp_path_factory.mktemp("looked-at")) as made:
+        assert made.perago("run", "both", "--param", "text=a").code == 0
+        assert made.perago("run", "broken").code == 1
+        yield made
+
+
+def a_task(project: Project) -> str:
+    return next(view for view in project.views() if view.name == "both").attempts[0].task_id
+
+
+def test_help_groups_every_command_and_says_what_exit_codes_mean() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100", "TERM": "dumb"}).stdout
+    for panel in PANELS:
+        assert f"─ {panel} ─" in shown
+    words = shown.split()
+    assert set(COMMANDS.split()) <= set(words)
+    assert "Exit codes: 0 it was done" in " ".join(words)
+
+
+def test_status_lists_what_runs_and_with_all_what_ran(project: Project) -> None:
+    assert project.perago("status", "--json").data == []
+    assert "nothing runs" in project.perago("status").out
+    found = project.perago("status", "--all", "--json").data
+    assert sorted(each["status"] for each in found) == ["COMPLETED", "FAILED"]
+    (both,) = [each for each in found if each["name"] == "both"]
+    alone = project.perago("status", both["workflow_id"])
+    assert [line.split()[:3] for line in alone.out.splitlines()[1:3]] == [
+        ["write", "1", "completed"],
+        ["total", "1", "completed"],
+    ]
+    assert project.perago("status", both["workflow_id"], "--json").data == both
+
+
+def test_history_draws_the_branch_newest_first(project: Project) -> None:
+    commits = project.perago("history", "--json").data
+    assert [len(each["parents"]) for each in commits] == [1, 1, 0]
+    drawn = project.perago("history").out.splitlines()
+    assert drawn[0] == "lake/main"
+    assert [line[0] for line in drawn[1:]] == ["●", "│", "●", "│", "●"]
+    assert "total attempt 1" in drawn[1]
+    assert max(map(len, drawn)) <= 80
+    short = project.perago("history", "--limit", "2").out.splitlines()
+    assert short[-1].startswith("┆ and more")
+
+
+def test_explain_says_what_orchestrator_store_branch_and_ledger_say_and_what_follows(project: Project) -> None:
+    said = project.perago("explain", a_task(project), "--json").data
+    assert [each["source"] for each in said] == ["orchestrator", "store", "branch", "ledger", "so"]
+    assert said[-1]["says"] == "it is done: its result was accepted and stays"
+    assert "100% files written" in project.perago("explain", a_task(project)).out
+
+
+def test_audit_has_one_record_for_each_operation_and_fits_the_screen(project: Project) -> None:
+    """One audit record per operation; a row is one line at 80 columns."""
+    records = project.perago("audit", "--json").data
+    assert [each["kind"] for each in records] == ["accepted", "accepted"]
+    assert len({each["operation"] for each in records}) == 2
+    shown = project.perago("audit").out.splitlines()
+    assert len(shown) == 3
+    assert max(map(len, shown)) <= 80
+    for line in shown[1:]:
+        assert line.split()[2] == "accepted"
+
+
+def test_policy_show_gives_the_stored_decision_and_who_made_it(project: Project) -> None:
+    stored = project.perago("policy", "show", "--json").data
+    assert stored["policy"] == "auto"
+    assert (stored["decision"]["backing"], stored["decision"]["evidence"]) == ("atomic", "proved")
+    assert "backing atomic since epoch" in project.perago("policy", "show").out
+
+
+def test_doctor_finds_everything_fine_or_says_the_fix(project: Project, tmp_path: Path) -> None:
+    found = project.perago("doctor", "--json")
+    assert found.code == 0, found.out
+    looked_at = {each["what"] for each in found.data}
+    assert looked_at >= {"Python", "git", "work folder", "cache", "tasks", "orchestrator", "coordination", "store"}
+    assert "lake/main" in looked_at
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    sick = project.perago("--set", f"worker.root={blocked}", "doctor", "--json")
+    assert sick.code == 1
+    (trouble,) = [each for each in sick.data if not each["fine"]]
+    assert trouble["what"] == "work folder"
+    assert "writable, or name another in [worker]" in trouble["fix"]
+
+
+def test_doctor_reports_tasks_that_cannot_be_imported_and_systems_that_are_not_there(project: Project) -> None:
+    sick = project.perago("--set", "tasks=no_such_module", "--set", "store.kind=lakefs", "doctor", "--json")
+    assert sick.code == 1
+    trouble = {each["what"]: each["fix"] for each in sick.data if not each["fine"]}
+    assert set(trouble) == {"tasks", "systems"}
+    assert all(trouble.values())
+
+
+def test_definitions_are_extracted_registered_and_compared(project: Project, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.json"
+    assert project.perago("extract", "--output", str(file)).code == 0
+    documents = json.loads(file.read_text(encoding="utf-8"))
+    assert documents == project.perago("extract").data == project.perago("extract", "--json").data
+    assert [each["name"] for each in documents] == ["write", "total", "add", "dawdle", "sleep", "fail"]
+    assert documents[0]["responseTimeoutSeconds"] == 20
+    assert project.perago("diff", "--json").data == []
+    with new_project(tmp_path / "other") as other:
+        missing = other.perago("diff", "--json")
+        assert missing.code == 1
+        assert [each["task"] for each in missing.data] == ["write", "total", "add", "dawdle", "sleep", "fail"]
+        assert "write: declared, and not registered" in other.perago("diff").out
+        assert "registered write, total" in other.perago("register").out
+        assert other.perago("diff").code == 0
+
+
+def test_recover_finds_nothing_open_after_a_run_that_ended(project: Project) -> None:
+    assert project.perago("recover", "--json").data == []
+    assert "no open intent" in project.perago("recover", "--settle").out
+
+
+def test_gc_says_what_it_would_remove_before_it_does(project: Project) -> None:
+    would = project.perago("gc", "--dry-run", "--older-than", "0", "--json").data
+    assert would["dry_run"] is True
+    assert len(would["claims"]) == 2
+    assert would["names"] == []
+    kept = project.perago("gc", "--json").data
+    assert kept["claims"] == []
+    assert "removed 0 staging name(s) and the claims of 0 task(s)" in project.perago("gc").out
+
+
+def test_the_simulators_commands_are_reached_through_the_same_program(project: Project) -> None:
+    shown = project.process("check-trace", str(project.traces()[0]))
+    assert shown.returncode == 0, shown.stderr
+    assert "steps agree with the table" in shown.stdout
+    assert project.process("explore", "--backing", "hard").returncode == 2
+
+
+def test_a_program_without_the_simulator_says_what_to_install(project: Project) -> None:
+    """Running pipelines needs no simulator; the commands that do say so in one line."""
+    hide = project.folder / "hidden"
+    hide.mkdir()
+    (hide / "sitecustomize.py").write_text("import sys\nsys.modules['perago_simulation'] = None\n", encoding="utf-8")
+    path = f"{hide}{os.pathsep}{environment()['PYTHONPATH']}"
+    ran = project.process("status", "--all", "--json", PYTHONPATH=path)
+    assert ran.returncode == 0, ran.stderr
+    for words in (("timeline", a_task(project)), ("explore",)):
+        missing = project.process(*words, PYTHONPATH=path)
+        assert missing.returncode == 2
+        assert "pip install 'perago-core[simulation]'" in missing.stderr
+        assert "Traceback" not in missing.stderr

@@ -1,0 +1,136 @@
+"""``perago gc`` on the embedded stack: removes what nobody may act by any more, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from perago_core.answers import Done, NotDone, Unknown
+from perago_core.driver import run
+from perago_core.plan import PublishPlan
+from perago_core.recovery import Mode, sweep
+from perago_core.values import Claim
+from perago_worker.collecting import Collected, CollectError, collect
+from perago_worker.stack import Stack
+from perago_worker.starting import ports
+from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
+from tests.worker.projects import MAIN
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Embedded]:
+    with embedded(tmp_path / "collected") as made:
+        yield made
+
+
+def abandon(worker: Embedded) -> str:
+    """Let a worker be gone right after its publication: a staging name, a claim and an open intent are left."""
+
+    def die(publish: Callable[[PublishPlan], object], plan: PublishPlan) -> None:
+        publish(plan)
+        raise Died
+
+    workflow = worker.start("write", worker.head())
+    with pytest.raises(Died):
+        worker.run(store=Faulty(worker.stack.store, publish=die))
+    assert len(worker.names()) == 1
+    return workflow
+
+
+def collected(
+    worker: Embedded, stack: Stack | None = None, *, older_than: float = 0.0, dry_run: bool = False
+) -> Collected:
+    return collect(stack or worker.stack, worker.words, MAIN, older_than=older_than, dry_run=dry_run)
+
+
+def claims(worker: Embedded) -> tuple[Claim, ...]:
+    store: Any = worker.stack.store
+    found: tuple[Claim, ...] = store.all_claims(MAIN.repository).value
+    return found
+
+
+def settle(worker: Embedded) -> None:
+    swept = run(sweep(MAIN, Mode.SETTLE_ONLY, "tester"), ports(worker.stack))
+    assert isinstance(swept, Done)
+    assert not swept.value.unresolved
+
+
+def with_store(worker: Embedded, **calls: Any) -> Stack:  # noqa: ANN401  calls that go wrong
+    store: Any = Faulty(worker.stack.store, **calls)
+    return evolve(worker.stack, store=store)
+
+
+def test_the_name_of_a_live_attempt_is_kept(worker: Embedded) -> None:
+    abandon(worker)
+    found = collected(worker)
+    assert (found.names, found.claims) == ((), ())
+    assert found.kept == tuple(worker.names())
+
+
+def test_what_an_open_intent_names_is_kept_although_its_attempt_has_ended(worker: Embedded) -> None:
+    """Whoever settles the intent may need to see what became of it."""
+    workflow = abandon(worker)
+    worker.words.stop(workflow, "given up")
+    assert collected(worker).names == ()
+    assert len(claims(worker)) == 1
+    settle(worker)
+    found = collected(worker)
+    assert len(found.names) == 1
+    assert found.claims == (f"{workflow}/write",)
+    assert (worker.names(), claims(worker)) == ([], ())
+
+
+def test_a_dry_run_says_what_would_go_and_removes_nothing(worker: Embedded) -> None:
+    worker.words.stop(abandon(worker), "given up")
+    settle(worker)
+    would = collected(worker, dry_run=True)
+    assert (len(would.names), len(would.claims)) == (1, 1)
+    assert len(worker.names()) == 1
+    assert len(claims(worker)) == 1
+    assert collected(worker) == would
+
+
+def test_claims_wait_until_their_workflow_is_long_over(worker: Embedded) -> None:
+    """A claim that goes too early lets a paused duplicate make a fresh one."""
+    worker.start("write", worker.head())
+    worker.run()
+    assert collected(worker, older_than=3600.0).claims == ()
+    assert len(collected(worker).claims) == 1
+
+
+def test_claims_go_only_after_a_barrier_has_answered(worker: Embedded) -> None:
+    worker.words.stop(abandon(worker), "given up")
+    settle(worker)
+    blocked = collected(worker, with_store(worker, barrier=always(NotDone("a request is under way"))))
+    assert (len(blocked.names), blocked.claims) == (1, ())
+    assert len(claims(worker)) == 1
+    assert len(collected(worker).claims) == 1
+
+
+def test_claims_stay_while_a_name_of_theirs_could_not_be_removed(worker: Embedded) -> None:
+    worker.words.stop(abandon(worker), "given up")
+    settle(worker)
+    stuck = collected(worker, with_store(worker, drop=always(Unknown("no answer"))))
+    assert (stuck.names, stuck.claims, len(stuck.kept)) == ((), (), 1)
+    assert len(claims(worker)) == 1
+
+
+@pytest.mark.parametrize("call", ["staging_names", "all_claims"])
+def test_what_cannot_be_read_stops_everything_and_says_what(worker: Embedded, call: str) -> None:
+    worker.words.stop(abandon(worker), "given up")
+    settle(worker)
+    with pytest.raises(CollectError, match=r"could not be read: no answer\. Nothing was removed"):
+        collected(worker, with_store(worker, **{call: always(Unknown("no answer"))}))
+    assert len(worker.names()) == 1
+
+
+def test_intents_that_cannot_be_read_stop_everything(worker: Embedded) -> None:
+    worker.words.stop(abandon(worker), "given up")
+    coordination: Any = Faulty(worker.stack.coordination, list=always(Unknown("no answer")))
+    with pytest.raises(CollectError, match="open intents of lake/main could not be read"):
+        collected(worker, evolve(worker.stack, coordination=coordination))
+    assert len(worker.names()) == 1

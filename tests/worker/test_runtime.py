@@ -1,0 +1,124 @@
+"""One assignment from poll to outcome on the embedded stack, with bodies in their own processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from perago_core.results import Completed, FailedTerminally, Outcome
+from perago_core.values import TaskStatus
+from perago_worker.pipelines import PipelineView
+from perago_worker.settings import PipelineSettings, StepSettings
+from tests.worker.embedded import Embedded, embedded
+from tests.worker.projects import MAIN
+
+LIMIT = 60.0
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    with embedded(tmp_path_factory.mktemp("running")) as made:
+        yield made
+
+
+def view(worker: Embedded, workflow: str) -> PipelineView:
+    found = worker.words.view(workflow)
+    assert found is not None
+    return found
+
+
+def wait_for(ready: Callable[[], object]) -> None:
+    until = time.monotonic() + LIMIT
+    while not ready():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_an_attempt_that_is_given_up_stops_its_body_at_once_and_says_nothing(worker: Embedded, tmp_path: Path) -> None:
+    """The heart reads that the attempt is lost; the body, which would sleep for an hour, ends; nothing is published."""
+    before = worker.head()
+    told = tmp_path / "pid"
+    workflow = worker.start("sleep", before, text=str(told))
+    assignment = worker.poll()
+    outcomes: list[Outcome] = []
+    runner = threading.Thread(target=lambda: outcomes.append(worker.run(assignment)), daemon=True)
+    runner.start()
+    wait_for(lambda: told.exists() and told.read_text(encoding="utf-8"))
+    pid = int(told.read_text(encoding="utf-8"))
+    assert is_alive(pid)
+    worker.words.stop(workflow, "nobody wants it any more")
+    runner.join(LIMIT)
+    assert not runner.is_alive()
+    wait_for(lambda: not is_alive(pid))
+    (outcome,) = outcomes
+    assert outcome.result is None
+    assert outcome.silence is not None
+    assert worker.head() == before
+    assert [each.status for each in view(worker, workflow).attempts] == [TaskStatus.CANCELED]
+    assert not list((worker.project.folder / ".perago" / "work").glob("*/*"))
+
+
+def test_an_input_that_cannot_be_read_fails_for_good_without_a_body(worker: Embedded) -> None:
+    """S-36: trying again cannot mend it, so nobody does; nothing is staged."""
+    before = worker.head()
+    workflow = worker.start("write", before, count="many")
+    outcome = worker.run()
+    assert isinstance(outcome.result, FailedTerminally)
+    assert "count" in outcome.result.refusal.actual
+    ended = view(worker, workflow)
+    assert [each.status for each in ended.attempts] == [TaskStatus.FAILED_WITH_TERMINAL_ERROR]
+    assert not ended.running
+    assert (worker.head(), worker.names()) == (before, [])
+
+
+def test_a_task_without_workspace_hands_the_ref_on(worker: Embedded) -> None:
+    """write, add, total: what write published is what total starts from, though add knows no workspace."""
+    steps = tuple(StepSettings(task=name) for name in ("write", "add", "total"))
+    pipeline = PipelineSettings(repository=MAIN.repository, branch=MAIN.branch, steps=steps)
+    workflow = worker.words.start("three", pipeline, worker.head())
+    for _ in steps:
+        assert isinstance(worker.run().result, Completed)
+    ended = view(worker, workflow)
+    assert ended.succeeded
+    write, add, total = ended.attempts
+    assert add.ref == write.ref
+    assert total.ref == worker.head()
+    assert ended.output["add"]["result"] == {"count": 2}
+
+
+def test_what_became_of_an_attempt_is_in_the_log_of_its_task(worker: Embedded) -> None:
+    workflow = worker.start("write", worker.head(), text="logged")
+    worker.run()
+    (attempt,) = view(worker, workflow).attempts
+    lines = worker.words.log(attempt.task_id)
+    assert lines[0] == "progress 100% files written"
+    assert lines[-1].endswith(f"completed with {attempt.ref}, accepted [atomic]")
+
+
+def test_a_second_execution_of_one_attempt_publishes_nothing(worker: Embedded) -> None:
+    """P-40: a task handed out twice has two executions, and one result."""
+    before = worker.head()
+    workflow = worker.start("write", before, text="twice")
+    first = worker.poll()
+    worker.orchestrator.requeue(first.snapshot.task_id)
+    second = worker.poll()
+    assert first.snapshot.task_id == second.snapshot.task_id
+    assert isinstance(worker.run(second).result, Completed)
+    after = worker.head()
+    late = worker.run(first)
+    assert late.result is None
+    assert worker.head() == after
+    assert [each.status for each in view(worker, workflow).attempts] == [TaskStatus.COMPLETED]

@@ -6,12 +6,15 @@ STEP := .ci/step
 # What `make setup` installs. A later group adds its own .in and .txt beside these and joins here.
 REQUIREMENTS := requirements/dev.txt
 
+# Tests of everything that runs for real: stores, orchestrators, workers, Spark.
+RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/spark tests/worker
+
 # A universal resolution: one file for every platform and every supported Python. No index address is written.
 COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo lint test test-core test-simulation test-runtime test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,9 +43,16 @@ lint-pyright:
 lint-imports:
 	@$(STEP) import-linter $(BIN)/lint-imports
 
-test: lint ## Lint, then run all tests with branch coverage
-	@PERAGO_ROW_COVERAGE=strict $(STEP) --live pytest $(BIN)/coverage run -m pytest
+test: lint ## Lint, then run all tests: the core with branch coverage, beside it the simulator and the runtime
+	@$(MAKE) --no-print-directory --keep-going --jobs=3 test-core test-simulation test-runtime
+
+test-core: setup
+	@PERAGO_ROW_COVERAGE=strict $(STEP) --live core $(BIN)/coverage run -m pytest tests/core tests/docs
 	@$(STEP) coverage $(BIN)/coverage report
+test-simulation: setup
+	@$(STEP) --live simulation $(BIN)/pytest tests/specs tests/simulation
+test-runtime: setup
+	@$(STEP) --live runtime $(BIN)/pytest $(RUNTIME_TESTS)
 
 test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
 	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages

@@ -8,7 +8,8 @@ Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vec
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
 looks after it), ``windows.md`` (what comes of dying at each point). With ``--full`` also ``mutants.md`` (who notices a
-wrong protocol) and ``ablation.md`` (what each step is for).
+wrong protocol), ``ablation.md`` (what each step is for) and ``cluster.md`` (policy, lease and recovery machines of
+several processes over one coordination store).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
 from perago_simulation.ablation import ablation  # noqa: E402  as above
+from perago_simulation.cluster.text import cluster_text  # noqa: E402  as above
 from perago_simulation.ladder import ladder_text, standard_ladder  # noqa: E402  as above
 from perago_simulation.mutant_table import mutant_table  # noqa: E402  as above
 from perago_simulation.register_text import properties_text  # noqa: E402  as above
@@ -49,7 +51,7 @@ def files() -> Mapping[str, str]:
 
 def matrices() -> Mapping[str, str]:
     """Give what takes minutes: who notices which mutant, and what each step is for."""
-    return {"mutants.md": mutant_table(), "ablation.md": ablation()}
+    return {"mutants.md": mutant_table(), "ablation.md": ablation(), "cluster.md": cluster_text(full=True)}
 
 
 def _json(value: object) -> str:

@@ -20,7 +20,7 @@ from perago_core.values import Backing
 from perago_simulation.conduct import CONDUCT
 from perago_simulation.explore import Exploration, explore
 from perago_simulation.leftovers import LEFTOVERS
-from perago_simulation.liveness import LEADS, Healing, heal
+from perago_simulation.liveness import LEADS, REST, Healing, heal
 from perago_simulation.properties import PROPERTIES
 from perago_simulation.register import JUDGED
 from perago_simulation.settings import Setting, setting
@@ -50,7 +50,7 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "conduct": tuple(each.id for each in CONDUCT),
     "leftovers": tuple(each.id for each in LEFTOVERS),
-    "liveness": ("L-01", *(each.id for each in LEADS)),
+    "liveness": tuple(each.id for each in (REST, *LEADS)),
 }
 
 HEADER = """# The ladder
@@ -133,8 +133,7 @@ def ladder_text(found: Sequence[Rung]) -> str:
         "What each column says; `properties.md` says who else looks after a clause.",
         "",
         *(f"* **{each.id}** ({each.when.value}): {each.says}." for each in (*PROPERTIES, *CONDUCT, *LEFTOVERS)),
-        "* **L-01** (eventually): everything comes to rest once nothing more goes wrong.",
-        *(f"* **{each.id}** (eventually): {each.says}." for each in LEADS),
+        *(f"* **{each.id}** (eventually): {each.says}." for each in (REST, *LEADS)),
         "",
         "## Bounds",
         "",

@@ -146,6 +146,9 @@ def on_an_abandoned_one(world: World) -> bool:
     return maker(world.head) != NOBODY and commit(world.head).parents == (world.tasks[-1].input,)
 
 
+#: What every world leads to, wherever it begins.
+REST = Lead("L-01", "everything comes to rest once nothing more goes wrong", lambda _setting, _world: True)
+
 LEADS = (
     Lead("L-02b", "a fresh attempt that is left alone is accepted, whatever went wrong before", _among_zombies),
     Lead("L-03", "one abandoned publication does not block the next attempt", _over_an_abandoned_one),
@@ -164,7 +167,7 @@ def _stuck(graph: _Healthy, distances: Mapping[int, int]) -> Iterator[Violation]
     """Give the nearest world that does not come to rest, if there is one, and where everything ends up from there."""
     for at in range(len(graph.worlds)):
         if at not in distances:
-            yield Violation("L-01", waiting(_drained(graph.model, graph.world(at))), graph.trace(at))
+            yield Violation(REST.id, waiting(_drained(graph.model, graph.world(at))), graph.trace(at))
             return
 
 

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from perago_core.value import Value
 from perago_core.values import Backing
+from perago_simulation.liveness import LEADS, REST
 from perago_simulation.mutants import (
     ENVIRONMENTS,
     LARGE,
@@ -153,6 +154,7 @@ def _bites(fates: Sequence[Fate]) -> Iterator[str]:
     """Say for each property how many mutants it is the first to notice somewhere: one that never does is idle."""
     yield from ("## What each property notices", "", "| Clause | Says | Mutants |", "|---|---|---|")
     first = [{found[1] for cell in each.cells.values() for found in cell} | set(each.clauses) for each in fates]
-    says = [(each.id, each.says) for each in JUDGED] + [(each.id, each.says) for each in CLAUSES]
+    says = [(each.id, each.says) for each in JUDGED] + [(each.id, each.says) for each in (REST, *LEADS)]
+    says += [(each.id, each.says) for each in CLAUSES]
     for identity, text in says:
         yield f"| {identity} | {text} | {sum(identity in each for each in first)} |"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from perago_simulation.bites import BITES
 from perago_simulation.lessons import ELSEWHERE, LESSONS, TESTED, mutants_of
-from perago_simulation.liveness import LEADS
+from perago_simulation.liveness import LEADS, REST
 from perago_simulation.register import JUDGED, REGISTER, Clause
 from perago_simulation.structure import CLAUSES
 from perago_simulation.witnesses import WITNESSES
@@ -59,9 +59,7 @@ def _explored() -> Iterator[str]:
     yield from (EXPLORED, "| Property | Says | Judged | Witness | Notices |", "|---|---|---|---|---|")
     for each in JUDGED:
         yield f"| {each.id} | {each.says} | {each.when.value} | {witness[each.id]} | {_bite(each.id)} |"
-    rest = "everything comes to rest once nothing more goes wrong"
-    yield f"| L-01 | {rest} | eventually | every world | {_bite('L-01')} |"
-    for lead in LEADS:
+    for lead in (REST, *LEADS):
         yield f"| {lead.id} | {lead.says} | eventually | where it begins | {_bite(lead.id)} |"
 
 

@@ -124,7 +124,7 @@ def after(cluster: Cluster, world: World, does: str) -> World:
 
 
 def test_a_keeper_makes_the_calls_that_are_explored() -> None:
-    """S-23: acquire, renew when it is due, release; the same calls from ``Keeper`` and from the explored process."""
+    """S-23: acquiring and releasing, ``Keeper`` makes the calls of the explored process, and leaves the same store."""
     locks = Locks(LockBounds(rates=(1.0,), executions=(1,)))
     (world,) = locks.beginnings()
     keeper = Keeper(LeaseRequest(TARGET, "p0-1", BUDGET.lease_ttl, BUDGET.lease_margin))

@@ -9,7 +9,7 @@ from perago_core.ledger import Audit, Intent, IntentState, Settlement, Settlemen
 from perago_core.ledger.keys import audit_key, intent_key, open_key, prepared_key, settled_key
 from perago_core.recovery import Mode
 from perago_core.values import Target
-from perago_simulation.cluster.lake import COMMITS, ILLEGIBLE, OURS, STAGING, Lake
+from perago_simulation.cluster.lake import COMMITS, ILLEGIBLE, INPUT, OURS, STAGING, Lake
 from perago_simulation.cluster.model import Label, World
 from perago_simulation.cluster.recoveries import Recoveries
 from perago_simulation.cluster.search import Promise, When
@@ -59,6 +59,26 @@ def _for_what_it_is(_recoveries: Recoveries, before: World, _label: Label, after
     if new.kind is SettlementKind.NOT_PUBLISHED and lake.moved:
         return "settled as not published, and it was published and taken back"
     return None
+
+
+def _fits_the_branches(recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
+    """Judge what recovery wrote by what is on the branches. Only a rollback moves them meanwhile, so it is known."""
+    new = _new(before, after)
+    lake: Lake = after.outside
+    if new is None or recoveries.bounds.owner:
+        return None
+    there = published_on(lake)
+    heads = {head for _, head in lake.heads}
+    fits = {
+        SettlementKind.ROLLED_FORWARD: there == frozenset(recoveries.targets),
+        SettlementKind.ACCEPTED_LOST: there != frozenset(recoveries.targets) and "u2" not in heads,
+        SettlementKind.NOT_PUBLISHED: heads == {INPUT},
+        SettlementKind.ABANDONED: lake.moved or (heads <= {INPUT, OURS} and bool(there)),
+        SettlementKind.SUPERSEDED: bool(heads - {INPUT, OURS}) and not heads & ILLEGIBLE,
+        SettlementKind.ROLLED_BACK: lake.moved,
+    }
+    where = ", ".join(sorted(heads))
+    return None if fits.get(new.kind, True) else f"settled as {new.kind.value}, and the heads are at {where}"
 
 
 def _together(recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
@@ -179,6 +199,7 @@ def _own_targets_only(recoveries: Recoveries, _before: World, label: Label, afte
 
 PROMISES = (
     Promise("S-19", "an intent is settled for what it is", _for_what_it_is),
+    Promise("S-19b", "what it is settled as is what the branches show", _fits_the_branches),
     Promise("S-20", "all targets of an intent are settled together", _together),
     Promise("S-21", "what is settled stays settled, as what it was", _monotone),
     Promise("S-21b", "one audit record, of the kind that was settled, before the intent is closed", _one_audit),

@@ -137,6 +137,7 @@ WITNESSES = (
     Witness("L-05", "every probe is silent and the node gives up", "two nodes that fail on silence", _in(PolicyPhase.UNPROVED)),
     Witness("L-05b", "the budget of storing is spent", "one node, production budgets, storing fails", _in(PolicyPhase.UNAGREED)),
     Witness("S-19", "an accepted result is rolled forward", "one sweep of anything, one fault, death", _settled(_K.ROLLED_FORWARD)),
+    Witness("S-19b", "an intent is settled as superseded", "one sweep of anything, one fault, death", _settled(_K.SUPERSEDED)),
     Witness("S-20", "two targets are taken back", "two targets", _settled(_K.ROLLED_BACK)),
     Witness("S-21", "a sweep finds another settlement than it wanted to write", "exclusive beside settling, one dies", _lost_the_race),
     Witness("S-21b", "a sweep finds another settlement than it wanted to write", "exclusive beside settling, one dies", _lost_the_race),

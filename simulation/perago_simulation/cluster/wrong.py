@@ -1,13 +1,12 @@
 """Mutants of the three machines: rows that lead elsewhere, lessons learnt wrongly, records overwritten.
 
-Each names the promise that notices it and the scene in which it does. ``taken_for`` makes all mutants of one rule:
-a row that leads where another row of its phase leads.
+Each names the promise that notices it and the scene in which it does.
 """
 
 # ruff: noqa: E501  one mutant, one line
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -16,7 +15,6 @@ from attrs import evolve, field, frozen
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call, Conversation
 from perago_core.engine import Table, build_machine, compile_choices
-from perago_core.errors import ProtocolError
 from perago_core.lease import events as lease_events
 from perago_core.ledger import Settlement
 from perago_core.ledger.codec import encode
@@ -35,7 +33,7 @@ from perago_core.recovery.calls import perform as recovery_talk
 from perago_core.recovery.phases import Phase as RecoveryPhase
 from perago_core.rows import Ask, Command, Definition, Fact, Row
 from perago_core.value import Value
-from perago_simulation.cluster.scenes import AGREEMENT, LOCK, SWEEPING, Kind, Scene, scene
+from perago_simulation.cluster.scenes import scene
 from perago_simulation.cluster.search import explore
 from perago_simulation.cluster.talks import Perform
 
@@ -227,6 +225,9 @@ MUTANTS = (
     Mutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),
     Mutant("D09 for ours", "an accepted result is settled as not published (D-6, T-O3)", "S-19", _SWEEP, leads_as("D06", "D09")),
     Mutant("D10 as D09", "a plan that stands is not looked at (CW-29)", "S-19", "two exclusive ones", leads_as("D10", "D09")),
+    Mutant("D06 as D07", "an accepted result that is there is called lost", "S-19b", _SWEEP, leads_as("D06", "D07")),
+    Mutant("D09 as D11", "nothing was published, and it is called superseded", "S-19b", _SWEEP, leads_as("D09", "D11")),
+    Mutant("D12 as D11", "a history nobody can read is settled (D-4, T-O1)", "S-19b", _SWEEP, leads_as("D12", "D11")),
     Mutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06")),
     Mutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only),
     Mutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside settling, one dies", talk=_overwriting_settlement),
@@ -238,43 +239,3 @@ MUTANTS = (
     Mutant("D03 as D11", "an intent nobody can decide is settled", "L-08", "beside an intent nobody can decide", leads_as("D03", "D11")),
 )
 # fmt: on
-
-
-def taken_for(kind: Kind) -> Iterator[tuple[str, Callable[[Definition[Any, Any]], Definition[Any, Any]]]]:
-    """Give, for each row and each other row of its phase that leads elsewhere, the change that confuses the two."""
-    rows: tuple[Row, ...] = kind.table.definition.rows
-    for each in rows:
-        seen = {(each.next, each.ask)}
-        for other in rows:
-            elsewhere = (other.next, other.ask)
-            if other.phase is each.phase and elsewhere not in seen and _can_meet(kind, each, other):
-                seen.add(elsewhere)
-                yield f"{each.id} as {other.id}", leads_as(each.id, other.id)
-
-
-#: Facts that do not change while a machine runs.
-_CONSTANT: Mapping[str, tuple[str, ...]] = {
-    LOCK.name: (),
-    AGREEMENT.name: ("policy", "required", "coordination", "silent"),
-    SWEEPING.name: ("mode",),
-}
-
-
-def _can_meet(kind: Kind, one: Row, other: Row) -> bool:
-    facts = [fact for fact in _CONSTANT[kind.name] if fact in one.when and fact in other.when]
-    return all(set(one.when[fact]) & set(other.when[fact]) for fact in facts)
-
-
-def who_notices(
-    kind: Kind, change: Callable[[Definition[Any, Any]], Definition[Any, Any]], scenes: tuple[Scene, ...]
-) -> str | None:
-    """Say which promise notices a mutant first, in which scene; a machine that cannot go on notices itself."""
-    table = Unchecked(change(kind.table.definition))
-    for where in scenes:
-        try:
-            found = explore(where.cluster(table), kind.promises, ignore=where.breaks, first=True)
-        except (AssertionError, ProtocolError, ValueError, AttributeError) as stuck:
-            return f"{type(stuck).__name__} in *{where.name}*"
-        if found.broken:
-            return f"{found.broken[0].promise} in *{where.name}*"
-    return None

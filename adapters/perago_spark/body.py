@@ -114,8 +114,9 @@ class WarmProcess:
         except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
             traceback.print_exc()
             ending = Failed(one_line(f"{type(error).__name__}: {explained(error)}"))
-        if datasets is not None and datasets.broken is not None and isinstance(ending, Returned):
-            ending = Failed(f"the body went on although its write of {datasets.broken!r} had failed. Let it raise")
+        if datasets is not None and datasets.unfinished and isinstance(ending, Returned):
+            names = ", ".join(datasets.unfinished)
+            ending = Failed(f"the body went on although its write of {names} had failed. Let it raise, or write again")
         return Ended(ending, () if datasets is None else datasets.changed, self._spent(threads))
 
     def _staging(self) -> Sink:

@@ -7,11 +7,13 @@
 
 There is no way to name a branch, a commit or a place outside the task's prefix, and none to publish (P-23). A body that
 writes nothing stages nothing. Reading after writing gives the input: what is written is not there before all of it is.
+Threads of the body may read and write at the same time, each its own data set.
 """
 
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
 
@@ -72,7 +74,8 @@ class SparkDatasets:
         self._staging = staging
         self._sink: Sink | None = None
         self._writes = 0
-        self._broken: str | None = None
+        self._lock = threading.Lock()
+        self._unfinished: set[str] = set()
         self._written: dict[str, Written] = {}
         self._changed: set[str] = set()
 
@@ -91,6 +94,7 @@ class SparkDatasets:
         )
         where = [_column(*each) for each in wanted]
         try:
+            self._activate()
             frame = self.spark.read.format(FORMAT).options(**place.options()).load()
             for each in where:
                 frame = frame.where(each)
@@ -117,13 +121,13 @@ class SparkDatasets:
                 "a task that may write", f"a write of {name!r} in a read-only one", "Declare it writable"
             )
         folder = naming.folder(self._assignment.prefix, name)
-        earlier, self._broken = self._broken, self._broken or name
+        self._unfinished.add(name)
         try:
-            self._save(folder, frame, mode, tuple(partition_by))
-            written = self._outcome(name, folder, mode)
+            write = self._save(folder, frame, mode, tuple(partition_by))
+            written = self._outcome(name, folder, write, mode)
         except Exception as error:
             raise explained(error) from error
-        self._broken = earlier
+        self._unfinished.discard(name)
         self._written[name] = written
         if written.changed:
             self._changed.add(folder)
@@ -138,27 +142,37 @@ class SparkDatasets:
         return self._written[name]
 
     @property
-    def broken(self) -> str | None:
-        """Name the data set whose write did not come to its end; a body that goes on after that must not succeed."""
-        return self._broken
+    def unfinished(self) -> tuple[str, ...]:
+        """Name the data sets whose last write did not come to its end; a body that leaves one must not succeed."""
+        return tuple(sorted(self._unfinished))
 
     @property
     def changed(self) -> tuple[str, ...]:
         """Give the folders that differ from the input."""
         return tuple(sorted(self._changed))
 
-    def _save(self, folder: str, frame: DataFrame, mode: str, partition_by: tuple[str, ...]) -> None:
-        if self._sink is None:
-            self._sink = self._staging()
-        self._writes += 1
-        write = f"{self._assignment.execution}-{self._writes}"
+    def _save(self, folder: str, frame: DataFrame, mode: str, partition_by: tuple[str, ...]) -> str:
+        """Have Spark write the frame; give the write's identity."""
+        with self._lock:
+            if self._sink is None:
+                self._sink = self._staging()
+            self._writes += 1
+            write = f"{self._assignment.execution}-{self._writes}"
         place = WritePlace(self._assignment.source, self._sink, folder, write, partition_by)
         if partition_by:
             # Rows that come sorted need one open file at a time.
             frame = frame.sortWithinPartitions(*partition_by)
+        self._activate()
         frame.write.format(FORMAT).mode(mode).options(**place.options()).save()
+        return write
 
-    def _outcome(self, name: str, folder: str, mode: str) -> Written:
+    def _activate(self) -> None:
+        """Let the calling thread belong to the session, else Spark does not find the data source from there."""
+        from perago_spark.session import activate  # noqa: PLC0415  importable without Spark
+
+        activate(self.spark)
+
+    def _outcome(self, name: str, folder: str, write: str, mode: str) -> Written:
         """Look at what was staged. A save that succeeded proves nothing: the listing does."""
         assert self._sink is not None
         listed = taken(self._sink.list(folder))
@@ -166,7 +180,7 @@ class SparkDatasets:
         if problem is not None:
             raise DatasetError(f"the files that the seals of {folder!r} name", problem, "Try the task again")
         seals = [seal for each in listed if (seal := naming.seal_of(each.path)) is not None]
-        own = [each for each in seals if each.write == f"{self._assignment.execution}-{self._writes}"]
+        own = [each for each in seals if each.write == write]
         counted = own if mode == "append" or own else seals
         return Written(name, sum(each.rows for each in counted), sum(each.files for each in counted), bool(own))
 

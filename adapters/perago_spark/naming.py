@@ -1,10 +1,11 @@
 """What things are called inside a data set: data files, seals, folders of partitions.
 
 A sink lists and does not read. So whatever the driving side must know about a write stands in names: which write a file
-belongs to, and for a whole write how many files, rows and bytes it has and the digest of its rows.
+belongs to, and for a whole write its kind (a digest of columns and partitioning), how many files, rows and bytes it has
+and the digest of its rows.
 
     orders/day=2024-05-01/part-00003.<write>.<task>-0.parquet     one file of one task attempt
-    orders/_seal.<write>.<files>.<rows>.<bytes>.<digest>.json     the seal, ignored by every reader of Parquet folders
+    orders/_seal.<write>.<kind>.<files>.<rows>.<bytes>.<digest>.json    the seal, ignored by readers of Parquet folders
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WRITE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _FILE: Final = re.compile(r"part-\d{5,}\.(?P<write>[^.]+)\.\d+-\d+\.parquet")
 _SEAL: Final = re.compile(
-    r"_seal\.(?P<write>[^.]+)\.(?P<files>\d+)\.(?P<rows>\d+)\.(?P<bytes>\d+)\.(?P<digest>[0-9a-f]{16})\.json"
+    r"_seal\.(?P<write>[^.]+)\.(?P<kind>[0-9a-f]{8})\.(?P<files>\d+)\.(?P<rows>\d+)\.(?P<bytes>\d+)"
+    r"\.(?P<digest>[0-9a-f]{16})\.json"
 )
 #: Where Hive and Spark put rows whose partition value is missing.
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -31,16 +33,17 @@ _ESCAPED: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 @frozen
 class SealName:
-    """What a seal's name tells: which write it closes, and what that write amounts to."""
+    """What a seal's name tells: which write it closes, of which kind its rows are, and what it amounts to."""
 
     write: str
+    kind: str
     files: int
     rows: int
     bytes: int
     digest: str
 
     def __str__(self) -> str:
-        return f"_seal.{self.write}.{self.files}.{self.rows}.{self.bytes}.{self.digest}.json"
+        return f"_seal.{self.write}.{self.kind}.{self.files}.{self.rows}.{self.bytes}.{self.digest}.json"
 
 
 def folder(prefix: str, name: str) -> str:
@@ -83,7 +86,8 @@ def seal_of(path: str) -> SealName | None:
     found = _SEAL.fullmatch(path.rpartition("/")[2])
     if found is None:
         return None
-    return SealName(found["write"], int(found["files"]), int(found["rows"]), int(found["bytes"]), found["digest"])
+    files, rows, size = (int(found[each]) for each in ("files", "rows", "bytes"))
+    return SealName(found["write"], found["kind"], files, rows, size, found["digest"])
 
 
 def is_data(path: str) -> bool:

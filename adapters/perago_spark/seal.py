@@ -6,6 +6,7 @@ read what another write of the same task has sealed, and sealing twice gives the
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -66,7 +67,8 @@ class Seal:
     def name(self) -> SealName:
         """Give the name that tells the same in short."""
         size = sum(each.bytes for each in self.files)
-        return SealName(self.write, len(self.files), self.rows, size, f"{self.digest:016x}")
+        kind = hashlib.sha256(json.dumps([self.schema, self.partition_by]).encode()).hexdigest()[:8]
+        return SealName(self.write, kind, len(self.files), self.rows, size, f"{self.digest:016x}")
 
     def document(self) -> bytes:
         """Write it down; the same files give the same bytes."""
@@ -94,7 +96,7 @@ def read_seal(path: str, document: bytes) -> Seal:
     try:
         found: Any = json.loads(document)
         files = tuple(DataFile(**each) for each in found["files"])
-        seal = Seal(found["write"], json.dumps(found["schema"]), tuple(found["partition_by"]), files)
+        seal = Seal(found["write"], json.dumps(found["schema"], sort_keys=True), tuple(found["partition_by"]), files)
     except (ValueError, KeyError, TypeError) as error:
         raise DatasetError(
             f"a seal at {path!r}", f"{type(error).__name__}: {error}", "Restore it from history"
@@ -144,6 +146,8 @@ def discrepancy(listed: Iterable[Stored]) -> str | None:
             if write is None:
                 return f"{each.path!r}, which belongs to no write"
             files.setdefault(write, []).append(each.size)
+    if len({each.kind for each in seals.values()}) > 1:
+        return "seals of different columns or partitioning"
     for write in sorted(files.keys() | seals.keys()):
         sizes = files.get(write, [])
         if write not in seals:

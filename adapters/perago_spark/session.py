@@ -56,15 +56,23 @@ def task_session(base: SparkSession, group: str) -> SparkSession:
     which would otherwise change the settings of the session that all later tasks come from.
     """
     session = base.newSession()
-    _use(session)
+    activate(session)
+    for_everyone(session)
     base.sparkContext.setJobGroup(group, f"perago {group}", interruptOnCancel=True)
     return session
 
 
-def _use(session: SparkSession) -> None:
+def activate(session: SparkSession) -> None:
+    """Make this the session of the calling thread."""
     inner: Any = session
     java = inner._get_j_spark_session_class(inner._jvm)  # noqa: SLF001  Spark has no other way to say it
     java.setActiveSession(inner._jsparkSession)  # noqa: SLF001  as above
+
+
+def for_everyone(session: SparkSession) -> None:
+    """Make this the session that a builder gives, and threads without one."""
+    inner: Any = session
+    java = inner._get_j_spark_session_class(inner._jvm)  # noqa: SLF001  Spark has no other way to say it
     java.setDefaultSession(inner._jsparkSession)  # noqa: SLF001  as above
     kind: Any = SparkSession
     kind._instantiatedSession = kind._activeSession = session  # noqa: SLF001  as above
@@ -89,6 +97,6 @@ def tidy(base: SparkSession) -> str | None:
     for view in base.catalog.listTables("global_temp"):
         if view.isTemporary and view.namespace == ["global_temp"]:
             base.catalog.dropGlobalTempView(view.name)
-    _use(base)
+    for_everyone(base)
     left = context.statusTracker().getActiveJobsIds()
     return f"the body left {len(left)} running job(s)" if left else None

@@ -68,6 +68,7 @@ class PeragoWriter(DataSourceArrowWriter):
         before = dataset_of(place.source, place.folder)
         if self._changes_nothing(seal, before, staged):
             return
+        self._check_kind(seal, staged)
         ours = {stored.path for stored, _ in winners} | {f"{place.folder}{seal.name}"}
         gone = tuple(each.path for each in staged if each.path not in ours) if self._overwrite else ()
         taken(place.sink.link(tuple(stored for stored, _ in winners), gone))
@@ -87,6 +88,16 @@ class PeragoWriter(DataSourceArrowWriter):
             (each.path, each.checksum) for each in before.listed
         }
         return untouched and total([seal]) == total(before.seals)
+
+    def _check_kind(self, seal: Seal, staged: tuple[Stored, ...]) -> None:
+        """Refuse to add rows of another kind to what an earlier write of the same task has staged."""
+        others = (naming.seal_of(each.path) for each in staged)
+        if not self._overwrite and any(each is not None and each.kind != seal.name.kind for each in others):
+            raise DatasetError(
+                f"the columns and partitioning of the first write to {self._place.folder!r} in this task",
+                "others",
+                "Write frames of one shape, or one frame",
+            )
 
     def _check_append(self, before: Dataset) -> None:
         if before.data and not before.seals:

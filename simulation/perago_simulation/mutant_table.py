@@ -67,7 +67,7 @@ def examine(identity: str) -> Fate:
     found = clauses(mutant)
     cells = {name: _cell(mutant, name) for name in ENVIRONMENTS if name not in LARGE}
     if not found and not any(cells.values()):
-        cells |= {name: _cell(mutant, name) for name in LARGE}
+        cells |= {name: _cell(mutant, name) for name in ENVIRONMENTS if name in LARGE}
     refused = objection(mutant.make(setting(mutant.backings[0])).table) is not None
     return Fate(identity, found, refused, cells)
 

@@ -7,10 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from perago_spark import Failed, Returned, SparkDatasets
+from perago_worker.datasets import call as call_task
 
 
 def _frame(ws: SparkDatasets, rows: int = 100) -> Any:  # noqa: ANN401  a frame
@@ -35,6 +37,12 @@ def only_reads(ws: SparkDatasets, _params: dict[str, Any]) -> object:
 
 def append(ws: SparkDatasets, _params: dict[str, Any]) -> object:
     return {"rows": ws.write("orders", _frame(ws, 10), mode="append").rows}
+
+
+def writes_in_threads(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    with ThreadPoolExecutor(2) as pool:
+        writing = [pool.submit(ws.write, name, _frame(ws)) for name in ("left", "right")]
+        return {"rows": [each.result().rows for each in writing]}
 
 
 def second_write_fails(ws: SparkDatasets, _params: dict[str, Any]) -> object:
@@ -139,6 +147,7 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
         read_and_roll_up,
         only_reads,
         append,
+        writes_in_threads,
         second_write_fails,
         goes_on_after_a_failed_write,
         names,
@@ -153,5 +162,8 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
 }
 
 
-def call(task: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
-    return Returned(json.dumps(TASKS[task](datasets, json.loads(params))))
+def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
+    """Run a body of this file, or a task of a module as a worker does: one process serves the tests of both."""
+    if ":" in body:
+        return call_task(body, datasets, params)
+    return Returned(json.dumps(TASKS[body](datasets, json.loads(params))))

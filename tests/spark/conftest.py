@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS = SparkSettings(
+    master="local[2,2]",
     conf={
         "spark.driver.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
@@ -24,7 +25,7 @@ SETTINGS = SparkSettings(
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    }
+    },
 )
 
 

@@ -1,20 +1,18 @@
-"""The ``perago`` data source on a real Spark and the embedded store: what is staged, what is read, what is refused."""
+"""The ``perago`` data source on a real Spark and the embedded store: what is staged, and what never is."""
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from perago_core.ports import Stored
-from perago_spark import ReadPlace, naming
+from perago_core.ports import Sink, Stored
+from perago_spark import naming
 from perago_spark.errors import DatasetError
 from perago_spark.explaining import explained
-from perago_spark.pruning import Condition
 from perago_spark.seal import discrepancy
 from tests.spark.lake import MAIN, Lake, done
 
@@ -23,38 +21,15 @@ pytest.importorskip("pyspark")
 from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 
-from perago_spark.arrow import Batch, pa
+from perago_spark.arrow import Batch, pa, pq
 from perago_spark.parquet import Uploads
 from perago_spark.place import write_place
-from perago_spark.reading import Files, PeragoReader
 from perago_spark.schemas import plain_schema
 from perago_spark.writing import PeragoWriter, Uploaded
+from tests.spark.frames import numbers, read, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from perago_core.values import CommitRef
-
-
-def numbers(spark: SparkSession, rows: int = 1000, parts: int = 4) -> DataFrame:
-    return spark.range(0, rows, 1, parts).select(
-        "id",
-        (F.col("id") % 3).cast("int").alias("k"),
-        F.concat(F.lit("n"), F.col("id").cast("string")).alias("name"),
-    )
-
-
-def write(
-    lake: Lake, frame: DataFrame, write: str, mode: str = "overwrite", by: tuple[str, ...] = ()
-) -> CommitRef | None:
-    """Write one data set to a staging name of its own, and commit that."""
-    sink = lake.stage()
-    frame.write.format("perago").mode(mode).options(**lake.writing(sink, "orders/", write, by=by)).save()
-    return lake.committed()
-
-
-def read(spark: SparkSession, lake: Lake, ref: CommitRef, *columns: str) -> DataFrame:
-    return spark.read.format("perago").options(**lake.reading(ref, "orders/", *columns)).load()
 
 
 def test_what_is_written_is_what_is_read(spark: SparkSession, lake: Lake) -> None:
@@ -65,12 +40,6 @@ def test_what_is_written_is_what_is_read(spark: SparkSession, lake: Lake) -> Non
     assert (found.count(), found.distinct().count()) == (1000, 1000)
     assert found.exceptAll(numbers(spark)).count() == 0
     assert [each for each in lake.paths(ref) if "_seal" in each] != []
-
-
-def test_columns_are_read_alone_and_in_the_order_asked_for(spark: SparkSession, lake: Lake) -> None:
-    ref = write(lake, numbers(spark, 10), "w-1")
-    assert ref is not None
-    assert read(spark, lake, ref, "name", "id").columns == ["name", "id"]
 
 
 def test_the_write_moves_neither_the_target_nor_the_staging_commit(spark: SparkSession, lake: Lake) -> None:
@@ -105,6 +74,13 @@ def test_a_task_that_is_tried_again_leaves_one_file_and_its_loser_is_never_linke
     assert (found.count(), found.select("id").distinct().count()) == (1000, 1000)
 
 
+def uploaded(sink: Sink, partition: int, task: int) -> Uploaded:
+    """Do what one attempt of one task does: 250 rows in a file of its own."""
+    batch = pa.record_batch({"id": pa.array(range(partition * 250, partition * 250 + 250), pa.int64())})
+    name = naming.file_name(partition, "w-1", task, 0)
+    return Uploaded(Uploads(sink, "orders/", (), lambda: name).write([batch]))
+
+
 def test_only_the_winner_of_two_attempts_of_one_task_is_linked(spark: SparkSession, lake: Lake) -> None:
     """Acceptance 2, the race made by hand: both attempts upload, Spark names one. A source that links in the task
     would show 1250 rows of 1000: here the losers' rows stay in the object store and in no tree."""
@@ -114,19 +90,26 @@ def test_only_the_winner_of_two_attempts_of_one_task_is_linked(spark: SparkSessi
     schema = plain_schema(spark.range(1).schema.json())
     writer = PeragoWriter(place, schema, overwrite=True)
 
-    def attempt(partition: int, task: int) -> Uploaded:
-        batch = pa.record_batch({"id": pa.array(range(partition * 250, partition * 250 + 250), pa.int64())})
-        name = naming.file_name(partition, "w-1", task, 0)
-        return Uploaded(Uploads(sink, "orders/", (), lambda: name).write([batch]))
-
-    winners = [attempt(partition, partition) for partition in range(4)]
-    loser = attempt(3, 9)
+    winners = [uploaded(sink, partition, partition) for partition in range(4)]
+    uploaded(sink, 3, 9)
     writer.commit([*winners])
-    assert sum(len(each.written) for each in [*winners, loser]) == 5
     ref = lake.committed()
     assert ref is not None
     assert read(spark, lake, ref).count() == read(spark, lake, ref).distinct().count() == 1000
     assert not [each for each in lake.paths(ref) if ".9-0." in each]
+
+
+def test_the_control_a_source_whose_tasks_link_themselves_has_duplicates_and_is_found_out(lake: Lake) -> None:
+    """Acceptance 2, the negative control: the same race with every upload linked holds 1250 rows of 1000."""
+    sink = lake.stage()
+    for partition, task in ((0, 0), (1, 1), (2, 2), (3, 3), (3, 9)):
+        done(sink.link(tuple(stored for stored, _ in uploaded(sink, partition, task).written)))
+    listed = done(sink.list("orders/"))
+    ref = lake.committed()
+    tables = [pq.read_table(BytesIO(done(lake.source(ref).get(each.path)).read())) for each in listed]
+    found = pa.concat_tables(tables).column("id").to_pylist()
+    assert (len(found), len(set(found))) == (1250, 1000)
+    assert discrepancy(listed) is not None
 
 
 def test_commit_and_abort_in_any_order_give_the_same_staging(spark: SparkSession, lake: Lake) -> None:
@@ -137,8 +120,7 @@ def test_commit_and_abort_in_any_order_give_the_same_staging(spark: SparkSession
         sink = lake.stage()
         place = write_place(lake.writing(sink, "orders/", "w-1"))
         writer = PeragoWriter(place, plain_schema(spark.range(1).schema.json()), overwrite=True)
-        batch = pa.record_batch({"id": pa.array(range(100), pa.int64())})
-        message = Uploaded(Uploads(sink, "orders/", (), lambda: naming.file_name(0, "w-1", 0, 0)).write([batch]))
+        message = uploaded(sink, 0, 0)
         for call in order:
             if call == "c":
                 writer.commit([message])
@@ -205,83 +187,14 @@ def test_an_append_adds_a_seal_and_reads_as_one_data_set(spark: SparkSession, la
     assert len([each for each in lake.paths(ref) if naming.seal_of(each)]) == 3
 
 
-def test_partitioned_files_lie_in_folders_that_spark_reads_by_itself(
-    spark: SparkSession, lake: Lake, tmp_path: Path
-) -> None:
-    odd = (
-        numbers(spark, 30)
-        .withColumn("day", F.date_add(F.lit(dt.date(2024, 5, 1)), F.col("k")))
-        .withColumn("place", F.when(F.col("k") == 0, "a/b=c d%").when(F.col("k") == 1, "é").otherwise(None))
-    )
-    ref = write(lake, odd, "w-1", by=("day", "place"))
-    assert ref is not None
-    found = read(spark, lake, ref)
-    assert found.columns == odd.columns
-    assert found.exceptAll(odd).count() == odd.exceptAll(found).count() == 0
-    for each in done(lake.source(ref).list("orders/")):
-        with done(lake.source(ref).get(each.path)) as stream:
-            place = tmp_path / "copy" / each.path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(stream.read())
-    native = spark.read.parquet(str(tmp_path / "copy" / "orders")).select(*odd.columns)
-    assert native.exceptAll(odd).count() == odd.exceptAll(native).count() == 0
-
-
-def test_filters_leave_files_unread(spark: SparkSession, lake: Lake) -> None:
-    """Filter push-down reads fewer bytes: files whose ranges cannot match are not opened at all."""
-
-    ref = write(lake, numbers(spark, 4000, parts=4), "w-1")
-    assert ref is not None
-
-    def bytes_read(*conditions: Condition) -> int:
-        place = ReadPlace(lake.source(ref), "orders/", None, conditions)
-        planned = PeragoReader(place, numbers(spark).schema).partitions()
-        return sum(file.bytes for each in planned if isinstance(each, Files) for file in each.files)
-
-    everything = bytes_read()
-    assert 0 < bytes_read(Condition("id", ">=", (3500,))) < everything / 3
-    assert bytes_read(Condition("id", "=", (5000,))) == 0
-    assert bytes_read(Condition("id", "in", (10, 3999))) < everything
-    assert bytes_read(Condition("unknown", "=", (1,))) == everything
-
-
-def test_a_frame_used_with_one_filter_still_has_all_rows_without_it(spark: SparkSession, lake: Lake) -> None:
-    """Spark 4.3.0 plans a relation's pushed filters into its next query; a source that took them lost 667 rows."""
-    ref = write(lake, numbers(spark), "w-1")
-    assert ref is not None
-    frame = read(spark, lake, ref)
-    assert [frame.where("k = 1").count(), frame.count(), frame.where("k = 2").count()] == [333, 1000, 333]
-
-
-def test_every_type_comes_back_as_it_was(spark: SparkSession, lake: Lake) -> None:
-    """Acceptance 7: nulls, decimals, times with and without zone, nested, empty strings."""
-    noon = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
-    rows: list[Any] = [
-        (1, decimal.Decimal("12.50"), noon, dt.date(2024, 5, 1), [1, None], {"a": 1}, (1, "x")),
-        (None, None, None, None, None, None, None),
-        (3, decimal.Decimal("-0.01"), noon.replace(year=1969), dt.date(1, 1, 1), [], {}, (None, "")),
-    ]
-    columns = "a long, b decimal(10,2), c timestamp, d date, e array<int>, f map<string,int>, g struct<x:int,y:string>"
-    plain: DataFrame = cast("Any", spark).createDataFrame(rows, columns)
-    rich = plain.withColumns(
-        {
-            "h": F.col("c").cast("timestamp_ntz"),
-            "i": F.encode(F.lit("é"), "utf-8"),
-            "j": F.lit(float("nan")),
-        }
-    )
-    ref = write(lake, rich, "w-1")
-    assert ref is not None
-    found = read(spark, lake, ref)
-    assert [each.dataType for each in found.schema] == [each.dataType for each in rich.schema]
-    assert sorted(map(repr, found.collect())) == sorted(map(repr, rich.collect()))
-
-
-def test_an_empty_frame_is_a_data_set_with_columns(spark: SparkSession, lake: Lake) -> None:
-    ref = write(lake, numbers(spark, 0), "w-1")
-    assert ref is not None
-    found = read(spark, lake, ref)
-    assert (found.columns, found.count()) == (["id", "k", "name"], 0)
+def test_two_appends_of_one_task_have_the_same_columns(spark: SparkSession, lake: Lake) -> None:
+    """The input has no such data set, so that only the first write says what its columns are."""
+    sink = lake.stage()
+    spark.range(5).write.format("perago").mode("append").options(**lake.writing(sink, "orders/", "w-1")).save()
+    other = spark.range(5).selectExpr("cast(id as string) id")
+    with pytest.raises(Exception, match="perago") as raised:
+        other.write.format("perago").mode("append").options(**lake.writing(sink, "orders/", "w-2")).save()
+    assert "the columns and partitioning of the first write" in str(explained(raised.value))
 
 
 def test_appending_no_rows_changes_nothing(spark: SparkSession, lake: Lake) -> None:
@@ -291,44 +204,3 @@ def test_appending_no_rows_changes_nothing(spark: SparkSession, lake: Lake) -> N
     options = lake.writing(lake.store.sink(MAIN, "again"), "orders/", "w-2", at=first)
     numbers(spark, 0).write.format("perago").mode("append").options(**options).save()
     assert done(lake.store.commit(MAIN, "again", "nothing")) is None
-
-
-OTHER_COLUMNS = {
-    "id|k": "name: string is missing",
-    "id|cast(k as string) k|name": "k: string instead of integer",
-    "id|k|name|1 as new": "new: integer is new",
-    "name|k|id": "them in another order: name, k, id",
-}
-
-
-@pytest.mark.parametrize("columns", OTHER_COLUMNS)
-def test_an_append_with_other_columns_says_which(spark: SparkSession, lake: Lake, columns: str) -> None:
-    first = write(lake, numbers(spark, 10), "w-1")
-    assert first is not None
-    done(lake.store.open_staging(MAIN, "again", first))
-    options = lake.writing(lake.store.sink(MAIN, "again"), "orders/", "w-2", at=first)
-    with pytest.raises(Exception, match="perago") as raised:
-        numbers(spark, 10).selectExpr(*columns.split("|")).write.format("perago").mode("append").options(
-            **options
-        ).save()
-    reason = str(explained(raised.value))
-    assert OTHER_COLUMNS[columns] in reason
-    assert "mode='overwrite'" in reason
-    assert "\n" not in reason
-
-
-def test_a_missing_data_set_and_a_missing_column_are_explained(spark: SparkSession, lake: Lake) -> None:
-    with pytest.raises(Exception, match="perago") as raised:
-        read(spark, lake, lake.head)
-    assert "expected a data set in 'orders/'; found nothing there" in str(explained(raised.value))
-    ref = write(lake, numbers(spark, 10), "w-1")
-    assert ref is not None
-    with pytest.raises(Exception, match="perago") as raised:
-        read(spark, lake, ref, "id", "nmae")
-    assert "which has id, k, name; found nmae" in str(explained(raised.value))
-
-
-def test_options_made_by_hand_are_explained(spark: SparkSession) -> None:
-    with pytest.raises(Exception, match="perago") as raised:
-        spark.read.format("perago").load()
-    assert "expected the option 'sourceToken'; found none" in str(explained(raised.value))

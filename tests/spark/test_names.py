@@ -54,6 +54,9 @@ def test_a_listing_is_held_against_its_seals() -> None:
     assert "no seal" in str(discrepancy(stored(*FILES)))
     late = DataFile("orders/part-00000.w-2.1-0.parquet", "c", 1, 1, 1)
     assert "w-2 and no seal" in str(discrepancy([*sealed(*FILES), *stored(late)]))
+    other = make_seal("w-3", SCHEMA, (), ())
+    mixed = [*sealed(*FILES), Stored(f"orders/{other.name}", "a", "c", 1)]
+    assert "different columns or partitioning" in str(discrepancy(mixed))
     stray = DataFile("orders/stray.parquet", "c", 1, 1, 1)
     assert "belongs to no write" in str(discrepancy([*sealed(*FILES), *stored(stray)]))
 

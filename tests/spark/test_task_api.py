@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +10,14 @@ import pytest
 
 from perago_core.driver import drive
 from perago_core.results import Completed, Failed, FailedTerminally, Result
-from perago_spark import Launch, SparkWorkspace, WarmBodies
+from perago_spark import SparkWorkspace, WarmBodies
 from perago_worker.body.bodies import Bodies
-from perago_worker.datasets import ENTRY, Workspaces, spark_tasks
+from perago_worker.datasets import Workspaces, spark_tasks
 from perago_worker.errors import TaskDefinitionError
 from perago_worker.files.cache import Cache
 from perago_worker.registry import Registry
 from perago_worker.task import Workspace, task
 from perago_worker.workspace import LocalWorkspace
-from tests.spark.conftest import SETTINGS
 from tests.spark.lake import Lake
 
 pytest.importorskip("pyspark")
@@ -39,13 +37,6 @@ def files(registry: Registry) -> Iterator[Bodies]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
-    made = WarmBodies(Launch(ENTRY, SETTINGS.text(), dict(os.environ), tmp_path_factory.mktemp("warm")))
-    yield made
-    made.close()
-
-
 def run(lake: Lake, workspace: Workspaces, name: str, **params: object) -> Result | None:
     attempt = lake.attempt(name)
     workspace.accept(attempt, name, json.dumps(params))
@@ -53,11 +44,11 @@ def run(lake: Lake, workspace: Workspaces, name: str, **params: object) -> Resul
 
 
 def test_tasks_of_both_kinds_run_in_one_worker(
-    lake: Lake, registry: Registry, files: Bodies, warm: WarmBodies, tmp_path: Path
+    lake: Lake, registry: Registry, files: Bodies, bodies: WarmBodies, tmp_path: Path
 ) -> None:
     """Parameters, pre- and post-checks and results are those of any task (S-36)."""
     local = LocalWorkspace(lake.store, registry, files, tmp_path / "work", Cache(tmp_path / "cache", 1 << 30))
-    both = Workspaces(local, SparkWorkspace(lake.store, spark_tasks(registry), warm), registry)
+    both = Workspaces(local, SparkWorkspace(lake.store, spark_tasks(registry), bodies), registry)
     made = run(lake, both, "spark.ingest", rows=50)
     assert isinstance(made, Completed), made
     assert json.loads(made.output) == {"rows": 50}

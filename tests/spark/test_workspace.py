@@ -81,11 +81,16 @@ def test_writing_what_is_there_already_publishes_nothing(workspace: SparkWorkspa
     assert (lake.head, lake.stagings()) == (before, ())
 
 
+def test_threads_of_a_body_write_side_by_side(workspace: SparkWorkspace, lake: Lake) -> None:
+    """Spark finds data sources by the calling thread's session; a new thread has none."""
+    assert output(lake.run(workspace, "writes_in_threads")) == {"rows": [100, 100]}
+
+
 @pytest.mark.parametrize("task", ["second_write_fails", "goes_on_after_a_failed_write"])
 def test_a_write_that_fails_takes_the_whole_task_with_it(workspace: SparkWorkspace, lake: Lake, task: str) -> None:
     before = lake.head
     reason = why(lake.run(workspace, task))
-    assert "no totals today" in reason or "the body went on although its write of 'orders' had failed" in reason
+    assert "no totals today" in reason or "the body went on although its write of orders had failed" in reason
     assert (lake.head, lake.stagings()) == (before, ())
 
 

@@ -85,8 +85,10 @@ def test_a_publication_is_counted_by_the_fences_verdict_and_by_what_came_of_it(w
 def test_a_no_op_is_counted_as_nothing_to_publish(worker: Embedded) -> None:
     """S-12: the same content again moves nothing."""
     watch = Watch()
+    worker.start("write", worker.head(), text="twice")
+    worker.run()
     before = worker.head()
-    worker.start("write", before, text="counted")
+    worker.start("write", before, text="twice")
     worker.run(instruments=watch.instruments)
     assert watch.counted("fence", "verdict") == {"nothing": 1}
     assert worker.head() == before

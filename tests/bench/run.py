@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from perago_core import ATTEMPT, AttemptState, Backing, drive, start, step
 from perago_core.rows import Event
-from tests.bench import exploring
+from tests.bench import exploring, git_store, runtime_overhead
 from tests.core.world import World
 
 ROUNDS = 25
@@ -106,12 +106,22 @@ def attempts() -> None:
         print(f"  {backing.value:<12} {1 / seconds:8,.0f}/s")
 
 
+def embedded() -> None:
+    """Publish on the embedded store, beside git's own command line, and run trivial tasks on the whole stack."""
+    found = git_store.figures()
+    print(f"publish one changed file among 2,000 {found.ours:7.1f} ms     {found.ratio:4.2f}x git's command line")
+    for pipeline, what in (("write", "that writes a file"), ("nothing", "without workspace")):
+        took = runtime_overhead.figures(pipeline)
+        print(f"a trivial task {what:<21} p50 {took.p50:5.1f} ms, p99 {took.p99:5.1f} ms")
+
+
 def main() -> None:
     """Print every figure."""
     assert start(World().attempt(1)).commands
     steps()
     imports()
     attempts()
+    embedded()
     exploring.main()
 
 

@@ -1,0 +1,20 @@
+"""The few commands do everything: a test that no command runs is no test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_folder_of_tests_is_run_by_a_command() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    folders = {folder.name for folder in (ROOT / "tests").iterdir() if any(folder.glob("test_*.py"))}
+    assert folders
+    assert folders <= set(re.findall(r"tests/(\w+)", makefile))
+
+
+def test_the_readme_names_the_commands_that_do_everything() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {"make demo", "make test", "make bench"} <= set(re.findall(r"make [a-z]+", readme))

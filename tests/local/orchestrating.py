@@ -11,7 +11,7 @@ from perago_core.ports import Assignment
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import Step, TaskDefinition
+from perago_local.workflow import Step, TaskDefinition, WorkflowStatus
 
 T = TypeVar("T")
 
@@ -104,3 +104,9 @@ def done(answer: Answer[T]) -> T:
     """Give the value of an answer that must be there."""
     assert isinstance(answer, Done), answer
     return answer.value
+
+
+def status(orchestrator: SqliteOrchestrator, workflow_id: str) -> WorkflowStatus:
+    found = orchestrator.workflow(workflow_id)
+    assert found is not None
+    return found.status

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from perago_core.answers import Done
 from perago_core.values import TaskStatus
@@ -23,27 +20,9 @@ from tests.local.orchestrating import (
     failed_terminally,
     reloaded,
     started,
+    status,
     take,
 )
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def orchestrator(tmp_path: Path, clock: HandClock) -> Iterator[SqliteOrchestrator]:
-    opened = SqliteOrchestrator(tmp_path / "o.db", clock=clock)
-    yield opened
-    opened.close()
-
-
-def status(orchestrator: SqliteOrchestrator, workflow_id: str) -> WorkflowStatus:
-    found = orchestrator.workflow(workflow_id)
-    assert found is not None
-    return found.status
-
 
 # ---- steps
 

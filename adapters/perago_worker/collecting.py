@@ -1,22 +1,20 @@
-"""``perago gc``: removes the staging names of attempts that ended, and the claims of tasks that are long settled.
+"""``perago gc``: removes the staging names of attempts that ended, and what is left of tasks that are long settled.
 
-What may go is decided by ``perago_core.garbage``. The order of the reads is part of it: names and claims first, then
-who lives, so that nothing that came into being in between is judged by an older list.
+What may go is decided by ``perago_core.garbage``. The order of the reads is part of it: names, claims and intents
+first, then who lives, so that nothing that came into being in between is judged by an older list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from attrs import frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
-from perago_core.garbage import Living, abandoned_names, settled_claims
-from perago_core.ledger import Intent, list_open
-from perago_core.ledger.calls import read_record
-from perago_core.ledger.keys import intent_key
+from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents
+from perago_core.ledger import Intent, forget, list_intents, list_open
 from perago_core.ports import Store
 from perago_core.values import Claim, Target
 from perago_worker.stack import Stack
@@ -72,8 +70,23 @@ class Collected:
 
     names: tuple[str, ...]
     claims: tuple[str, ...]
+    intents: tuple[str, ...]
     kept: tuple[str, ...]
     trouble: tuple[str, ...] = ()
+
+
+@frozen
+class _Ledger:
+    """Every intent, and the operations that some target points to."""
+
+    intents: tuple[Intent, ...] = ()
+    pointed: frozenset[str] = frozenset()
+
+    def living(self) -> tuple[Living, ...]:
+        """Give the attempts that open intents speak of. A pointer without a record is an intent just closed."""
+        return tuple(
+            Living(each.logical_task, each.number) for each in self.intents if each.operation_id in self.pointed
+        )
 
 
 def collect(
@@ -88,14 +101,17 @@ def collect(
     store = cast("CollectableStore", stack.store)  # every store we ship can be collected
     names = tuple(each.name for each in _read(store.staging_names(target.repository), "staging names"))
     claims = _read(store.all_claims(target.repository), "claims")
-    living = (*authority.living(), *_in_intents(stack, {target, *(claim.target for claim in claims)}))
+    ledger = _read_ledger(stack, {target, *(claim.target for claim in claims)})
+    living = (*authority.living(), *ledger.living())
     going = abandoned_names(names, living)
     staying = tuple(name for name in names if name not in going)
-    settled = authority.settled({claim.logical_task for claim in claims}, older_than)
+    tasks_named = {claim.logical_task for claim in claims} | {intent.logical_task for intent in ledger.intents}
+    settled = authority.settled(tasks_named, older_than)
     removable = settled_claims(claims, settled, staying, living)
     tasks = sorted({(claim.target, claim.logical_task) for claim in removable}, key=str)
+    strays = stray_intents(ledger.intents, ledger.pointed, settled, living)
     if dry_run:
-        return Collected(going, tuple(task for _, task in tasks), staying)
+        return Collected(going, tuple(task for _, task in tasks), _operations(strays), staying)
     answers = {name: store.drop(target, name) for name in going}
     trouble = [f"{name}: {answer.reason}" for name, answer in answers.items() if not isinstance(answer, Done)]
     removed: list[str] = []
@@ -105,9 +121,16 @@ def collect(
             removed.append(task)
         else:
             trouble.append(f"claims of {task}: {answer.reason}")
+    forgotten: list[Intent] = []
+    for stray in strays if not trouble else ():
+        gone = run(forget(stray), ports(stack))
+        if isinstance(gone, Done):
+            forgotten.append(stray)
+        else:
+            trouble.append(f"intent {stray.operation_id}: {gone.reason}")
     dropped = tuple(name for name, answer in answers.items() if isinstance(answer, Done))
     kept = (*staying, *(name for name in going if name not in dropped))
-    return Collected(dropped, tuple(removed), kept, tuple(trouble))
+    return Collected(dropped, tuple(removed), _operations(forgotten), kept, tuple(trouble))
 
 
 def _remove(store: CollectableStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:
@@ -118,19 +141,18 @@ def _remove(store: CollectableStore, target: Target, task: str) -> Answer[tuple[
     return store.remove_claims(target, task)
 
 
-def _in_intents(stack: Stack, targets: Iterable[Target]) -> tuple[Living, ...]:
-    """Give the attempts that open intents speak of."""
+def _read_ledger(stack: Stack, targets: Iterable[Target]) -> _Ledger:
+    """Read the intents, then who points to them: a pointer is made after its record, and goes after it."""
     if stack.coordination is None:
-        return ()
-    found: list[Living] = []
-    for target in targets:
-        for operation in _read(run(list_open(target), ports(stack)), f"open intents of {target}"):
-            intent: Any = _read(run(read_record(Intent, intent_key(operation)), ports(stack)), f"intent {operation}")
-            if isinstance(intent, Intent):
-                found.append(Living(intent.logical_task, intent.number))
-            elif intent is not None:
-                raise CollectError(f"intent {operation} cannot be read: {intent}. Nothing was removed")
-    return tuple(found)
+        return _Ledger()
+    intents = _read(run(list_intents(), ports(stack)), "intents")
+    places = {*targets, *(each.target for intent in intents for each in intent.targets)}
+    pointed = [_read(run(list_open(each), ports(stack)), f"open intents of {each}") for each in places]
+    return _Ledger(intents, frozenset(operation for found in pointed for operation in found))
+
+
+def _operations(intents: Iterable[Intent]) -> tuple[str, ...]:
+    return tuple(each.operation_id for each in intents)
 
 
 def _read(answer: Answer[T], what: str) -> T:

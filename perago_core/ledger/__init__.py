@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from perago_core.ledger.calls import arm, confirm, list_open, maintained, read_epoch, settle
+from perago_core.ledger.calls import arm, confirm, forget, list_intents, list_open, maintained, read_epoch, settle
 from perago_core.ledger.codec import Unreadable
 from perago_core.ledger.records import (
     Audit,
@@ -31,6 +31,8 @@ __all__ = [
     "Unreadable",
     "arm",
     "confirm",
+    "forget",
+    "list_intents",
     "list_open",
     "maintained",
     "read_epoch",

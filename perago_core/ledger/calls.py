@@ -113,6 +113,21 @@ def list_open(target: Target) -> Talk[tuple[str, ...]]:
     return Done(tuple(sorted(keys.operation_of(target, entry.key) for entry in entries)))
 
 
+def list_intents() -> Talk[tuple[Intent, ...]]:
+    """Read the record of every intent there is, found by a target or not; one that cannot be read refuses them all."""
+    answer = yield from _insist("list", keys.INTENTS)
+    if not isinstance(answer, Done):
+        return answer
+    entries: tuple[Entry, ...] = answer.value
+    intents: list[Intent] = []
+    for entry in entries:
+        intent = decode(Intent, entry)
+        if isinstance(intent, Unreadable):
+            return NotDone(str(intent))
+        intents.append(intent)
+    return Done(tuple(intents))
+
+
 def read_epoch() -> Talk[int]:
     """Read the epoch of the policy that is in force; 0 when nothing was ever decided.
 
@@ -195,7 +210,7 @@ def close(settlement: Settlement, intent: Intent | None, *, planned: bool = Fals
     """
     operation_id = settlement.operation_id
     if intent is not None:
-        answer = yield from _remove_intent(intent)
+        answer = yield from forget(intent)
         if not isinstance(answer, Done):
             return answer
     entries = _pointers(operation_id, [each.target for each in settlement.movements])
@@ -218,8 +233,8 @@ def _pointers(operation_id: str, targets: list[Target]) -> list[tuple[str, str]]
     return [(keys.open_key(target, operation_id), pointer(operation_id)) for target in targets]
 
 
-def _remove_intent(intent: Intent) -> Talk[None]:
-    """Remove the record, also when its owner has confirmed it since we read it; keep anything else."""
+def forget(intent: Intent) -> Talk[None]:
+    """Remove the record of an intent, also when its owner has confirmed it since we read it; keep anything else."""
     key, known = keys.intent_key(intent.operation_id), encode(intent)
     for _ in range(TRIES):
         answer = yield from _change(key, known, None)

@@ -18,11 +18,12 @@ from perago_core.keys import escape, target_key, unescape
 from perago_core.values import CommitRef, Target
 
 DECISIONS = "decision/"
+INTENTS = "intent/"
 
 
 def intent_key(operation_id: str) -> str:
     """Name the record of an intent."""
-    return f"intent/{escape(operation_id)}"
+    return INTENTS + escape(operation_id)
 
 
 def open_prefix(target: Target) -> str:

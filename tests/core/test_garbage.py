@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_core.garbage import Living, abandoned_names, settled_claims
+from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents
+from perago_core.ledger import Intent
 from perago_core.names import staging_name
 from perago_core.values import Claim, CommitRef, Target
+from tests.core.ledger_world import intent_of
 
 TARGET = Target("lake", "main")
 tasks = st.sampled_from(["wf/clean", "wf/clean-1", "wf-clean", "other"])
@@ -55,3 +58,26 @@ def test_claims_go_only_when_their_task_is_settled_quiet_and_without_names(
     going = settled_claims([claim(*each) for each in made], settled, [name(*each) for each in names], living)
     busy = {task for task, _ in names} | {attempt.logical_task for attempt in living}
     assert {each.logical_task for each in going} == {task for task, _ in made if task in settled - busy}
+
+
+def intent(task: str, number: int) -> Intent:
+    return evolve(intent_of(operation_id=f"{task} {number}"), logical_task=task, number=number)
+
+
+@given(
+    st.lists(st.tuples(tasks, numbers), unique=True),
+    st.frozensets(st.tuples(tasks, numbers)),
+    st.frozensets(tasks),
+    st.frozensets(living_attempts, max_size=3),
+)
+def test_an_intent_goes_only_when_no_target_points_to_it_and_its_task_is_settled_and_quiet(
+    made: list[tuple[str, int]],
+    pointed: frozenset[tuple[str, int]],
+    settled: frozenset[str],
+    living: frozenset[Living],
+) -> None:
+    """S-18, S-21: removed too early, the owner would publish what no record speaks of."""
+    operations = {intent(*each).operation_id for each in pointed}
+    going = stray_intents([intent(*each) for each in made], operations, settled, living)
+    busy = {attempt.logical_task for attempt in living}
+    assert set(going) == {intent(*each) for each in made if each not in pointed and each[0] in settled - busy}

@@ -453,6 +453,20 @@ def test_maintenance_that_cannot_be_written_or_read_refuses() -> None:
         assert world.entries[key] == text
 
 
+def test_every_intent_is_listed_whether_a_target_points_to_it_or_not() -> None:
+    """S-21: who died between record and pointer left what no sweep finds; a record of a newer program refuses all."""
+    world, first = _armed()
+    stray = intent_of(operation_id="op-2")
+    with pytest.raises(CrashedError):
+        run(ledger.arm(stray), world, Fault.CRASH_AFTER, 0)
+    assert done(run(ledger.list_open(MAIN), world)) == ("op-1",)
+    assert done(run(ledger.list_intents(), world)) == (first, stray)
+    done(run(ledger.forget(stray), world))
+    assert done(run(ledger.list_intents(), world)) == (first,)
+    world.entries[keys.intent_key("op-3")] = '{"schema": 2}'
+    assert isinstance(run(ledger.list_intents(), world), NotDone)
+
+
 def test_the_epoch_is_the_highest_decision() -> None:
     """S-26, S-27: read from the keys the policy machine writes."""
     world = empty_world()
@@ -469,8 +483,8 @@ def test_a_ledger_that_cannot_be_listed_shows_nothing() -> None:
     for answer in (NotDone("no"), Unknown("silence")):
         world, _ = _armed()
         world.always["coordination", "list"] = answer
-        for conversation in (ledger.list_open(MAIN), ledger.read_epoch(), ledger.maintained(MAIN)):
-            assert run(conversation, world) == answer
+        reads = (ledger.list_open(MAIN), ledger.list_intents(), ledger.read_epoch(), ledger.maintained(MAIN))
+        assert [run(conversation, world) for conversation in reads] == [answer] * 4
 
 
 def test_reading_a_record_is_done_refused_or_unknown() -> None:

@@ -13,9 +13,8 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_core.driver import run
-from perago_core.ledger.codec import Unreadable, decode
-from perago_core.ledger.records import Audit, Intent, IntentState, Settlement, SettlementKind
-from perago_core.ports import Entry
+from perago_core.ledger.codec import decode
+from perago_core.ledger.records import Audit, Settlement, SettlementKind
 from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.collecting import collect
@@ -96,11 +95,7 @@ def judge_rest(yard: Yard, lines: Iterable[Line]) -> list[str]:
 def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
     """One audit record for each operation, of the kind it was settled as; accepted is what the authority accepted."""
     store = yard.coordination
-    # A writer that dies between an intent's record and its pointer leaves a record that no sweep will ever look at. It
-    # announces nothing, because the effect comes after the pointer; but then it must still be as it was first written.
-    broken = [f"S-21 left open: {entry.key}" for entry in done(store.list("open/"))]
-    unlisted = [decode(Intent, entry) for entry in done(store.list("intent/"))]
-    broken += [f"S-21 left behind: {each}" for each in unlisted if not _never_armed(each, done(store.list("settled/")))]
+    broken = [f"S-21 left: {entry.key}" for prefix in ("open/", "intent/") for entry in done(store.list(prefix))]
     audits = {entry.key.partition("/")[2]: decode(Audit, entry) for entry in done(store.list("audit/"))}
     settled = {entry.key.partition("/")[2]: decode(Settlement, entry) for entry in done(store.list("settled/"))}
     if audits.keys() != settled.keys():
@@ -120,14 +115,6 @@ def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
         elif audit.kind is not settlement.kind or audit.kind.accepts is not (audit.execution in accepted):
             broken.append(f"S-19 {key} is audited as {audit.kind.value}, settled as {settlement.kind.value}")
     return broken
-
-
-def _never_armed(intent: Intent | Unreadable, settled: tuple[Entry, ...]) -> bool:
-    return (
-        isinstance(intent, Intent)
-        and intent.state is IntentState.ARMED
-        and not any(entry.key.endswith(intent.operation_id) for entry in settled)
-    )
 
 
 def _judge_leftovers(yard: Yard) -> list[str]:

@@ -131,6 +131,25 @@ def test_what_cannot_be_read_stops_everything_and_says_what(worker: Embedded, ca
 def test_intents_that_cannot_be_read_stop_everything(worker: Embedded) -> None:
     worker.words.stop(abandon(worker), "given up")
     coordination: Any = Faulty(worker.stack.coordination, list=always(Unknown("no answer")))
-    with pytest.raises(CollectError, match="open intents of lake/main could not be read"):
+    with pytest.raises(CollectError, match=r"intents could not be read: no answer\. Nothing was removed"):
         collected(worker, evolve(worker.stack, coordination=coordination))
     assert len(worker.names()) == 1
+
+
+def test_an_intent_whose_worker_died_before_anybody_could_find_it_goes_with_its_workflow(worker: Embedded) -> None:
+    """S-21: record first, pointer after; the effect comes after both, so such a record says nothing of any branch."""
+
+    def die(create: Callable[..., object], key: str, *words: object) -> object:
+        if key.startswith("open/"):
+            raise Died
+        return create(key, *words)
+
+    workflow = worker.start("write", worker.head())
+    with pytest.raises(Died):
+        worker.run(coordination=Faulty(worker.stack.coordination, create_if_absent=die))
+    settle(worker)
+    assert collected(worker).intents == ()
+    worker.words.stop(workflow, "given up")
+    assert len(collected(worker, dry_run=True).intents) == 1
+    assert len(collected(worker).intents) == 1
+    assert collected(worker).intents == ()

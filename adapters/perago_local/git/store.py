@@ -128,6 +128,7 @@ class GitStore:
 
     def probe(self) -> Answer[Capability]:
         """Publish for real in a repository made for that, and see every publication refused that must be."""
+        self.sweep()
         return probing.probe(GitStore, self._root, self._patience)
 
     def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:

@@ -81,7 +81,7 @@ def gc(
     older_than: Annotated[float, typer.Option(help="Seconds a workflow must be over before its claims go.")] = _DAY,
     as_json: AsJson = False,
 ) -> None:
-    """Remove staging names and folders of attempts that ended, and the claims of workflows that are long over."""
+    """Remove staging names and folders of attempts that ended, and what is left of workflows that are long over."""
     project = project_of(context)
     target = target_of(project, branch)
     words = pipelines_of(project.stack)
@@ -92,7 +92,7 @@ def gc(
     except CollectError as error:
         raise CommandError(str(error)) from None
     if as_json:
-        lists = {field: list(getattr(collected, field)) for field in ("names", "claims", "kept", "trouble")}
+        lists = {field: list(getattr(collected, field)) for field in ("names", "claims", "intents", "kept", "trouble")}
         print_json({"dry_run": dry_run, "folders": list(folders), **lists})
         raise typer.Exit(1 if collected.trouble else 0)
     verb = "would remove" if dry_run else "removed"
@@ -101,6 +101,8 @@ def gc(
     )
     for name in collected.names:
         out.print(f"  {name}", markup=False)
+    if collected.intents:
+        out.print(f"{verb} {len(collected.intents)} intent(s) whose worker died before anybody could find them")
     if collected.kept:
         out.print(f"kept {len(collected.kept)} name(s) of attempts that may still act")
     if folders:

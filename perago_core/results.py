@@ -62,7 +62,8 @@ class Refusal(Value):
     next_action: str = field(validator=text)
 
     def __str__(self) -> str:
-        return f"{self.classification.value}: expected {self.expected}; found {self.actual}. {self.next_action}"
+        found = self.actual.rstrip(".")
+        return f"{self.classification.value}: expected {self.expected}; found {found}. {self.next_action}"
 
 
 @frozen(cache_hash=True, repr=False)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_core.attempt.commands import Report
 from perago_core.attempt.execution import Observer
 from perago_core.attempt.known import AttemptState, Known
+from perago_core.attempt.phases import AFTER_REPORT
 from perago_core.budget import PublishBudget
 from perago_core.driver import Ports, drive
 from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, Workspace
@@ -26,6 +28,8 @@ from perago_core.values import Attempt, Backing
 from perago_worker.assignments import Place, UnreadableInput, place_of
 from perago_worker.failing import Watcher
 from perago_worker.heartbeat import Heartbeat
+from perago_worker.inside import InTheWorker
+from perago_worker.nudging import Lookout
 from perago_worker.task import TaskDefinition
 from perago_worker.telemetry import Instruments, count_outcome, count_step, line_writer, log, summary, trace_file
 
@@ -70,15 +74,20 @@ class Runtime:
     instruments: Instruments
     tell: Tell
     traces: Path
+    own: Mapping[str, TaskDefinition] = field(factory=dict[str, TaskDefinition])
     fate: Watcher | None = None
+    lookout: Lookout | None = None
 
     def run(self, assignment: Assignment, polled_at: float) -> Outcome:
         """Run one assignment to its end. ``polled_at``: when the poll that brought it was sent, by our own clock."""
-        definition = self.tasks[assignment.task_name]
+        own = self.own.get(assignment.task_name)
+        definition = own or self.tasks[assignment.task_name]
         place = place_of(assignment, definition)
         attempt = pin(assignment, place, self.node)
         workspace: Workspace
-        if place.trouble is None:
+        if own is not None and place.trouble is None:
+            workspace = InTheWorker(own, place.params)
+        elif place.trouble is None:
             self.workspace.accept(attempt, assignment.task_name, place.params)
             workspace = self.workspace
         else:
@@ -93,9 +102,10 @@ class Runtime:
             on_loss=lambda why: self.workspace.cancel(attempt, why),
         )
         names = {"task": assignment.task_name, "backing": attempt.backing.value}
+        shown = nullcontext() if self.lookout is None else self.lookout.showing(attempt, heart.until)
         heart.start()
         try:
-            with self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
+            with shown, self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
                 outcome = drive(
                     attempt,
                     self._ports(assignment.task_name, workspace),
@@ -162,7 +172,7 @@ def pin(assignment: Assignment, place: Place, node: Node) -> Attempt:
 
 
 def _interruption(state: AttemptState, heart: Heartbeat) -> Event | None:
-    """No beat may be on its way when the result is sent: it could undo it."""
+    """No beat may be on its way when the result is sent: it could undo it. After that a loss changes nothing."""
     if any(isinstance(command, Report) for command in state.pending):
         heart.stop()
-    return heart.loss()
+    return None if state.phase in AFTER_REPORT else heart.loss()

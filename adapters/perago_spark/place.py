@@ -45,13 +45,17 @@ class ReadPlace:
 
 @frozen
 class WritePlace:
-    """One write to one data set of one staging name. ``source`` is the commit the staging name began at."""
+    """One write to one data set of one staging name. ``source`` is the commit the staging name began at.
+
+    ``preserving``: the rows must be those that were there; only their files are others.
+    """
 
     source: Source
     sink: Sink
     folder: str
     write: str
     partition_by: tuple[str, ...] = ()
+    preserving: bool = False
 
     def options(self) -> dict[str, str]:
         """Write it as options."""
@@ -61,6 +65,7 @@ class WritePlace:
             "folder": self.folder,
             "write": checked_write(self.write),
             "partitionBy": json.dumps(self.partition_by),
+            "preserving": json.dumps(self.preserving),
         }
 
 
@@ -86,6 +91,7 @@ def write_place(options: Mapping[str, str]) -> WritePlace:
         _needed(options, "folder"),
         checked_write(_needed(options, "write")),
         tuple(json.loads(options.get("partitionBy", "[]"))),
+        json.loads(options.get("preserving", "false")),
     )
 
 

@@ -1,8 +1,9 @@
-"""Finding processes. Spark's Python workers leave the process group, so that ending the group does not end them."""
+"""Finding processes and ending them. Spark's Python workers leave the process group, so that ending the group does not end them."""
 
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def descendants(pid: int) -> tuple[int, ...]:
         found.append(rest.pop(0))
         rest += children.get(found[-1], ())
     return tuple(found)
+
+
+def end(leader: int) -> None:
+    """Kill a process that leads its group, and everything below it."""
+    # Found before the leader dies: afterwards they are somebody else's children.
+    below = descendants(leader)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    for each in below:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(each, signal.SIGKILL)
 
 
 def is_alive(pid: int) -> bool:

@@ -63,7 +63,8 @@ class PeragoReader(DataSourceReader):
         schema = _conversion.to_arrow_schema(self._schema, timezone="UTC")
         for each in partition.files:
             with _opened(self._place.source, each.path) as stream:
-                yield from self._batches(pq.ParquetFile(stream), each, schema)
+                # Others may have let Spark write points in time as 96 bits, which hold more than nanoseconds can.
+                yield from self._batches(pq.ParquetFile(stream, coerce_int96_timestamp_unit="us"), each, schema)
 
     def _batches(self, file: Any, known: DataFile, schema: Schema) -> Iterator[Batch]:  # noqa: ANN401  pyarrow
         wanted = [name for name in schema.names if name not in known.partition]

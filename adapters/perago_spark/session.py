@@ -1,4 +1,4 @@
-"""Spark sessions: one context for a process, one fresh session for each task.
+"""Spark in this process: one context, one fresh session for each task.
 
 A new session has its own temporary views, registered functions and SQL settings. So nothing has to be cleaned that a
 task did to its session: the next task never sees it. What sessions do share is put back by ``tidy``.
@@ -6,17 +6,45 @@ task did to its session: the next task never sees it. What sessions do share is 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from perago_spark.settings import SparkSettings
 
 
+class Spark(Protocol):
+    """The Spark that a warm process keeps from one task to the next."""
+
+    def task_session(self, group: str) -> SparkSession:
+        """Make the session of one task, with nothing of an earlier one."""
+        ...
+
+    def interrupt(self) -> None:
+        """End every job of the task that runs, also those of threads that its body has started."""
+        ...
+
+    def tidy(self) -> str | None:
+        """Put back what sessions share; say what could not be, because then the process must not be used again."""
+        ...
+
+
+def open_spark(settings: SparkSettings, scratch: Path) -> Spark:
+    """Start Spark in this process, or connect it to a server."""
+    if not settings.remote:
+        return OwnSpark(open_session(settings, scratch))
+    from perago_spark.connect import ConnectedSpark  # noqa: PLC0415  only who connects needs its packages
+
+    return ConnectedSpark(settings)
+
+
 def open_session(settings: SparkSettings, scratch: Path) -> SparkSession:
     """Start Spark in this process."""
+    # It would make a builder connect to that server, whatever master it is given.
+    os.environ.pop("SPARK_REMOTE", None)
     builder = SparkSession.builder.appName("perago").master(settings.master)
     for key, value in {**_defaults(settings.master, scratch), **settings.conf}.items():
         builder = builder.config(key, value)
@@ -48,55 +76,68 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
     }
 
 
-def task_session(base: SparkSession, group: str) -> SparkSession:
-    """Make the session of one task and make it the one this thread finds.
+class OwnSpark:
+    """A context in this process. ``base`` is the session that those of tasks come from; no task ever has it."""
 
-    Spark looks data sources up in the active session of the calling thread; a thread without one fails with
-    DATA_SOURCE_NOT_FOUND. It must also be the session that ``SparkSession.builder.getOrCreate()`` gives to the body,
-    which would otherwise change the settings of the session that all later tasks come from.
-    """
-    session = base.newSession()
-    activate(session)
-    for_everyone(session)
-    base.sparkContext.setJobGroup(group, f"perago {group}", interruptOnCancel=True)
-    return session
+    def __init__(self, base: SparkSession) -> None:
+        self._base = base
+
+    def task_session(self, group: str) -> SparkSession:
+        """Make the session of one task and make it the one this thread finds.
+
+        It must also be the session that ``SparkSession.builder.getOrCreate()`` gives to the body, which would otherwise
+        change the settings of the session that all later tasks come from.
+        """
+        session = self._base.newSession()
+        activate(session)
+        _for_everyone(session)
+        self._base.sparkContext.setJobGroup(group, f"perago {group}", interruptOnCancel=True)
+        return session
+
+    def interrupt(self) -> None:
+        """Cancel every job of this process."""
+        self._base.sparkContext.cancelAllJobs()
+
+    def tidy(self) -> str | None:
+        """Put back what sessions share; say what could not be."""
+        base, context = self._base, self._base.sparkContext
+        inner: Any = context
+        if inner._jsc is None or inner._jsc.sc().isStopped():  # noqa: SLF001  Spark has no other way to ask
+            return "the body stopped Spark"
+        for query in base.streams.active:
+            query.stop()
+        base.catalog.clearCache()
+        for each in list(inner._jsc.getPersistentRDDs().values()):  # noqa: SLF001  as above
+            each.unpersist()
+        for view in base.catalog.listTables("global_temp"):
+            if view.isTemporary and view.namespace == ["global_temp"]:
+                base.catalog.dropGlobalTempView(view.name)
+        _for_everyone(base)
+        left = context.statusTracker().getActiveJobsIds()
+        return f"the body left {len(left)} running job(s)" if left else None
 
 
 def activate(session: SparkSession) -> None:
-    """Make this the session of the calling thread."""
+    """Make this the session of the calling thread.
+
+    Spark looks data sources up in the active session of the calling thread; a thread without one fails with
+    DATA_SOURCE_NOT_FOUND. A session that is connected to a server has no thread there, and needs none.
+    """
     inner: Any = session
-    java = inner._get_j_spark_session_class(inner._jvm)  # noqa: SLF001  Spark has no other way to say it
-    java.setActiveSession(inner._jsparkSession)  # noqa: SLF001  as above
+    if not is_connected(session):
+        java = inner._get_j_spark_session_class(inner._jvm)  # noqa: SLF001  Spark has no other way to say it
+        java.setActiveSession(inner._jsparkSession)  # noqa: SLF001  as above
 
 
-def for_everyone(session: SparkSession) -> None:
+def is_connected(session: object) -> bool:
+    """Say whether a session lives on a server; Spark's two kinds have no common type but the one they are said to."""
+    return not isinstance(session, SparkSession)
+
+
+def _for_everyone(session: SparkSession) -> None:
     """Make this the session that a builder gives, and threads without one."""
     inner: Any = session
     java = inner._get_j_spark_session_class(inner._jvm)  # noqa: SLF001  Spark has no other way to say it
     java.setDefaultSession(inner._jsparkSession)  # noqa: SLF001  as above
     kind: Any = SparkSession
     kind._instantiatedSession = kind._activeSession = session  # noqa: SLF001  as above
-
-
-def interrupt(base: SparkSession) -> None:
-    """Cancel every job of this process, also those of threads that a body has started."""
-    base.sparkContext.cancelAllJobs()
-
-
-def tidy(base: SparkSession) -> str | None:
-    """Put back what sessions share; say what could not be, because then the process must not be used again."""
-    context = base.sparkContext
-    inner: Any = context
-    if inner._jsc is None or inner._jsc.sc().isStopped():  # noqa: SLF001  Spark has no other way to ask
-        return "the body stopped Spark"
-    for query in base.streams.active:
-        query.stop()
-    base.catalog.clearCache()
-    for each in list(inner._jsc.getPersistentRDDs().values()):  # noqa: SLF001  as above
-        each.unpersist()
-    for view in base.catalog.listTables("global_temp"):
-        if view.isTemporary and view.namespace == ["global_temp"]:
-            base.catalog.dropGlobalTempView(view.name)
-    for_everyone(base)
-    left = context.statusTracker().getActiveJobsIds()
-    return f"the body left {len(left)} running job(s)" if left else None

@@ -9,10 +9,16 @@ from attrs import asdict, field, frozen
 
 @frozen
 class SparkSettings:
-    """How Spark runs. ``local[2,4]``: two slots, and four tries for a task as on a cluster; ``local[2]`` has one."""
+    """How Spark runs: in the body's own process and from there on a cluster, or on a server it is connected to.
+
+    ``master``: ``local[2,4]`` is two slots, and four tries for a task as on a cluster; ``local[2]`` has one.
+    ``remote``: the address of a Spark Connect server, ``sc://host:port``; then there is no master, and ``conf`` is what
+    such a server lets a session change. An address may hold a token, so it is not shown.
+    """
 
     master: str = "local[2,4]"
     conf: dict[str, str] = field(factory=dict[str, str])
+    remote: str = field(default="", repr=False)
 
     def text(self) -> str:
         """Write them as text, for another process."""

@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -20,14 +19,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_spark.java import java_environment
 from perago_spark.messages import Line, Order, Report, read_report, write_order
-from perago_spark.processes import descendants, is_alive
+from perago_spark.processes import end, is_alive
+from perago_spark.settings import read_settings
 
 #: What the interpreter runs: the worker's own search path first, because a task module may be anywhere.
 _BOOT: Final = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from perago_spark.body import main; main()"
+#: The folder, below its own, that a process runs in.
+HOME: Final = "home"
 #: Told of each line a body, or Spark on its behalf, writes.
 Listener = Callable[[str], object]
 #: Lines of one task that are passed on; a body that prints without end fills nobody's log.
@@ -43,7 +45,7 @@ class Launch:
     """
 
     entry: str
-    settings: str
+    settings: str = field(repr=False)
     environment: Mapping[str, str]
     root: Path
 
@@ -52,8 +54,11 @@ class WarmBody:
     """One process. One thread waits for what it says; any thread may stop or kill it."""
 
     def __init__(self, launch: Launch) -> None:
+        # First of all: where there is no Java, nothing must be left.
+        java = {} if read_settings(launch.settings).remote else java_environment(launch.environment)
         self.scratch = launch.root / f"body-{os.getpid()}-{secrets.token_hex(4)}"
-        self.scratch.mkdir(parents=True)
+        home = self.scratch / HOME
+        home.mkdir(parents=True)
         here, there = socket.socketpair()
         self._line = Line(here)
         self._listener: Listener | None = None
@@ -61,7 +66,7 @@ class WarmBody:
         self._killing = threading.Lock()
         self._killed = False
         search = [str(Path(each).absolute()) for each in sys.path]
-        command = [sys.executable, "-c", _BOOT, json.dumps(search), launch.entry, launch.settings]
+        command = [sys.executable, "-c", _BOOT, json.dumps(search), launch.entry]
         with there:
             self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
                 [*command, str(self.scratch), str(there.fileno())],
@@ -70,13 +75,17 @@ class WarmBody:
                 stderr=subprocess.STDOUT,
                 env={
                     **launch.environment,
-                    **java_environment(launch.environment),
+                    **java,
                     "PYTHONPATH": os.pathsep.join(search),
                     "TMPDIR": str(self.scratch),
                 },
+                # Java cannot change its folder later, and a relative path must mean the same to it as to the body.
+                cwd=home,
                 pass_fds=[there.fileno()],
                 start_new_session=True,
             )
+        # Not among the words of the command, which everybody on this machine can read: they may hold a secret.
+        self._line.send(launch.settings.encode("utf-8"))
         assert self._process.stdout is not None
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
 
@@ -109,13 +118,7 @@ class WarmBody:
             if self._killed:
                 return  # its number may belong to somebody else by now
             self._killed = True
-            # Found before the leader dies: afterwards they are somebody else's children.
-            below = descendants(self.pid)
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            for each in below:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(each, signal.SIGKILL)
+            end(self.pid)
             self._process.wait()
             shutil.rmtree(self.scratch, ignore_errors=True)
 

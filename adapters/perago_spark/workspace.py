@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.ports import Sink, Source
-from perago_core.values import Attempt, CommitRef
+from perago_core.values import Attempt, CommitRef, Operation
 from perago_spark.datasets import Assignment
 from perago_spark.errors import SparkUnavailableError, one_line
 from perago_spark.messages import Ended, Failed, Granted, Job, Returned, Stop, Wanted
@@ -107,7 +107,9 @@ class SparkWorkspace:
         mine.until = time.monotonic() + mine.task.timeout
         source = self._store.read(attempt.target.repository, attempt.input)
         read_only = attempt.read_only or mine.task.read_only
-        body.tell(Job(mine.task.body, mine.params, Assignment(attempt.execution, source, mine.task.prefix, read_only)))
+        maintenance = attempt.operation is Operation.MAINTENANCE
+        assignment = Assignment(attempt.execution, source, mine.task.prefix, read_only, maintenance)
+        body.tell(Job(mine.task.body, mine.params, assignment))
         self._follow(mine, body)
         return self._wait(attempt, mine, body)
 

@@ -7,23 +7,27 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_core.values import Attempt
 from perago_worker.body.bodies import Bodies
-from perago_worker.body.notes import Note
+from perago_worker.body.notes import Note, Progressed
 from perago_worker.body.running import as_text
+from perago_worker.datasets import with_spark
 from perago_worker.failing import Watcher, fate_from, watched
 from perago_worker.files.cache import Cache
+from perago_worker.nudging import Lookout, can_nudge
+from perago_worker.recovering import own_tasks
 from perago_worker.registry import Registry
 from perago_worker.runtime import Runtime, Tell
-from perago_worker.settings import Settings
+from perago_worker.settings import Settings, WorkerSettings
 from perago_worker.stack import Stack
 from perago_worker.starting import StartError, settle_open_intents, settle_policy, targets_of, worker_id
+from perago_worker.task import TaskDefinition
 from perago_worker.telemetry import instruments, log
 from perago_worker.worker import Worker
 from perago_worker.workspace import Limits, LocalWorkspace, to_log
@@ -35,11 +39,11 @@ _PRIVATE = ("PERAGO_", "CONDUCTOR_", "LAKECTL_", "ETCDCTL_")
 
 @frozen
 class Assembled:
-    """A worker ready to run, with what it is made of."""
+    """A worker ready to run, with what it is made of. ``progress``: how far each body said it is, by task id."""
 
     runtime: Runtime
     worker: Worker
-    workspace: LocalWorkspace
+    progress: Mapping[str, Progressed] = field(factory=dict[str, Progressed])
 
 
 def load_tasks(settings: Settings, project: Path) -> Registry:
@@ -59,50 +63,69 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     settle_open_intents(stack, targets_of(settings), name)
     own = settings.worker
-    bodies = Bodies(tasks.modules(), environment=_for_bodies(os.environ))
+    environment = _for_bodies(os.environ)
+    bodies = Bodies(tasks.modules(), environment=environment)
     tell = _teller(stack.orchestrator)
-    workspace = LocalWorkspace(
+    progress: dict[str, Progressed] = {}
+    listener = _listener(tell, progress)
+    files = LocalWorkspace(
         stack.store,
         tasks,
         bodies,
         own.root,
         Cache(own.cache, own.cache_limit_mb * _MEGABYTE),
         limits=Limits(transfers=own.parallel_transfers),
-        listener=_listener(tell),
+        listener=listener,
     )
-    swept = workspace.sweep()
+    swept = files.sweep()
     if swept:
         log.info("removed the folders of %d dead execution(s)", len(swept))
+    inside = own_tasks(settings, stack)
+    lookout = _lookout(stack, own, name, {**tasks, **inside})
     orchestrator = watched(stack.orchestrator, fate)
-    runtime = Runtime(
-        orchestrator=orchestrator,
-        store=stack.store,
-        workspace=workspace,
-        tasks=tasks,
-        coordination=stack.coordination,
-        clock=stack.clock,
-        node=node,
-        instruments=instruments(),
-        tell=tell,
-        traces=own.trace,
-        fate=fate,
-    )
-    worker = Worker(
-        orchestrator,
-        runtime.run,
-        workspace.cancel_all,
-        clock=stack.clock,
-        worker_id=name,
-        task_names=tuple(tasks),
-        capacity=own.capacity,
-        poll_interval=own.poll_interval,
-        drain_limit=own.drain_limit,
-    )
-    try:
+    with ExitStack() as ending:
+        ending.enter_context(closing(bodies))
+        spark = with_spark(
+            files,
+            stack.store,
+            tasks,
+            settings.spark,
+            environment=environment,
+            root=own.root / "spark",
+            keep=own.capacity,
+            listener=listener,
+        )
+        workspace = ending.enter_context(spark)
+        runtime = Runtime(
+            orchestrator=orchestrator,
+            store=stack.store,
+            workspace=workspace,
+            tasks=tasks,
+            coordination=stack.coordination,
+            clock=stack.clock,
+            node=node,
+            instruments=instruments(),
+            tell=tell,
+            traces=own.trace,
+            own=inside,
+            fate=fate,
+            lookout=lookout,
+        )
+        worker = Worker(
+            orchestrator,
+            runtime.run,
+            workspace.cancel_all,
+            clock=stack.clock,
+            worker_id=name,
+            task_names=(*tasks, *inside),
+            capacity=own.capacity,
+            poll_interval=own.poll_interval,
+            drain_limit=own.drain_limit,
+        )
         bodies.warm()
-        yield Assembled(runtime, worker, workspace)
-    finally:
-        bodies.close()
+        if lookout is not None:
+            ending.enter_context(lookout.open())
+        yield Assembled(runtime, worker, progress)
 
 
 @contextmanager
@@ -120,6 +143,14 @@ def draining_on_signals(worker: Worker) -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _lookout(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition]) -> Lookout | None:
+    """Look out for the other workers where the orchestrator needs that, and there is a place to show signs of life."""
+    if not own.nudge or stack.coordination is None or not can_nudge(stack.orchestrator):
+        return None
+    patience = max(each.response_timeout for each in tasks.values())
+    return Lookout(stack.orchestrator, stack.coordination, stack.clock, name, patience)
 
 
 def _fate() -> Watcher | None:
@@ -149,8 +180,10 @@ def _teller(orchestrator: object) -> Tell:
     return tell
 
 
-def _listener(tell: Tell) -> Callable[[Attempt, Note], object]:
+def _listener(tell: Tell, progress: dict[str, Progressed]) -> Callable[[Attempt, Note], object]:
     def listen(attempt: Attempt, note: Note) -> None:
+        if isinstance(note, Progressed):
+            progress[attempt.task_id] = note
         to_log(attempt, note)
         tell(attempt.task_id, as_text(note))
 

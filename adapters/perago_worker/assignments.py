@@ -28,6 +28,7 @@ class Place:
     read_only: bool
     operation: Operation
     trouble: str | None = None
+    over_maintenance: bool = False
 
 
 def place_of(assignment: Assignment, definition: TaskDefinition) -> Place:
@@ -37,7 +38,13 @@ def place_of(assignment: Assignment, definition: TaskDefinition) -> Place:
     except InputError as error:
         return Place(NOWHERE, "{}", read_only=True, operation=definition.operation, trouble=str(error))
     found = given.workspace or _handed_on(assignment.input)
-    return Place(found, given.params, read_only=definition.read_only, operation=definition.operation)
+    return Place(
+        found,
+        given.params,
+        read_only=definition.read_only,
+        operation=definition.operation,
+        over_maintenance=definition.over_maintenance,
+    )
 
 
 def _handed_on(text: str) -> WorkspaceRef:

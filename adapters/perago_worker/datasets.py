@@ -1,24 +1,37 @@
 """Tasks on Spark data sets: which tasks they are, how one is called in a warm process, one workspace for both kinds.
 
+What a Spark body says, it says as any other body: notes, one to a line, here among the lines that it prints.
+
 The only place that knows ``perago_spark``; nothing of it is imported for a worker that has file tasks only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+import logging
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from attrs import evolve
 
 from perago_core.answers import Answer, NotDone, Unknown
 from perago_core.attempt.events import BodyEvent
 from perago_core.ports import Sink
 from perago_core.values import Attempt
+from perago_worker.body.notes import NoteHandler, NoteWriter, Printed, decode
 from perago_worker.body.stages import objection_of, run_body
 from perago_worker.body.verdict import Succeeded
 from perago_worker.errors import one_line
+from perago_worker.progress import listen
 from perago_worker.registry import Registry
 from perago_worker.runtime import TaskWorkspace
+from perago_worker.settings import SparkSection
 from perago_worker.task import TaskDefinition
-from perago_worker.workspace import Limits
+from perago_worker.telemetry import log
+from perago_worker.workspace import Limits, NoteListener, Readable
 
 if TYPE_CHECKING:
     from perago_spark import Failed, Returned, SparkDatasets, SparkTask
@@ -26,6 +39,51 @@ if TYPE_CHECKING:
 SPARK: Final = "spark"
 #: What a warm process is told to run tasks with.
 ENTRY: Final = f"{__name__}:call"
+
+
+class StoppableWorkspace(TaskWorkspace, Protocol):
+    """A workspace of a worker, which stops all bodies when the worker does."""
+
+    def cancel_all(self, reason: str) -> None:
+        """Stop every body that runs here."""
+        ...
+
+
+@contextmanager
+def with_spark(
+    files: StoppableWorkspace,
+    store: Readable,
+    tasks: Mapping[str, TaskDefinition],
+    settings: SparkSection,
+    *,
+    environment: Mapping[str, str],
+    root: Path,
+    keep: int,
+    listener: NoteListener,
+) -> Generator[StoppableWorkspace]:
+    """Give a workspace for tasks of both kinds; that for files itself, if no task is on Spark.
+
+    On leaving, no process of a Spark body runs any more.
+    """
+    if all(each.signature.kind != SPARK for each in tasks.values()):
+        yield files
+        return
+    from perago_spark import Launch, SparkSettings, SparkWorkspace, WarmBodies  # noqa: PLC0415  only who has such tasks
+
+    own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
+    warm = WarmBodies(Launch(ENTRY, own.text(), environment, root), keep if settings.keep is None else settings.keep)
+
+    def heard(attempt: Attempt, line: str) -> None:
+        listener(attempt, decode(line.encode("utf-8")) or Printed(line))
+
+    spark = SparkWorkspace(store, spark_tasks(tasks), warm, listener=heard)
+    swept = spark.sweep()
+    if swept:
+        log.info("removed the folders of %d dead Spark process(es)", len(swept))
+    try:
+        yield Workspaces(files, spark, tasks)
+    finally:
+        warm.close()
 
 
 def spark_tasks(tasks: Mapping[str, TaskDefinition]) -> dict[str, SparkTask]:
@@ -42,10 +100,13 @@ def spark_tasks(tasks: Mapping[str, TaskDefinition]) -> dict[str, SparkTask]:
 def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
     """Run one task in this process: parameters, pre-checks, the function, post-checks."""
     from perago_spark import Failed, Returned  # noqa: PLC0415  as above
+    from perago_spark.following import following  # noqa: PLC0415  as above
 
     module, _, name = body.partition(":")
     definition = Registry.of_modules(module)[name]
-    verdict = run_body(definition, datasets, params, Limits().output)
+    in_one_line = evolve(definition, function=_explaining(definition.function))
+    with _noted() as notes, following(datasets.spark, notes.progress):
+        verdict = run_body(in_one_line, datasets, params, Limits().output)
     if not isinstance(verdict, Succeeded):
         return Failed(verdict.reason, verdict.terminal)
     assert definition.workspace is not None
@@ -53,10 +114,48 @@ def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
     return Returned(verdict.output) if objection is None else Failed(one_line(f"post-check: {objection}"))
 
 
+@contextmanager
+def _noted() -> Generator[NoteWriter]:
+    """Let what the body logs, and how far it says it is, be lines among those that it prints."""
+    sys.stdout.flush()
+    notes = NoteWriter(sys.stdout.fileno())
+    handler, root = NoteHandler(notes), logging.getLogger()
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection to Java
+    level, handlers = root.level, root.handlers[:]
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    listen(notes.progress)
+    try:
+        yield notes
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
+        listen()
+
+
+def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a body fail with the cause, and not with a page of Java around it."""
+    from perago_spark.explaining import explained  # noqa: PLC0415  as above
+
+    @wraps(function)
+    def explains(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  whatever the body takes and gives
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            meant = explained(error)
+            if meant is error:
+                raise
+            raise meant from error
+
+    return explains
+
+
 class Workspaces:
     """Gives each attempt to the workspace of its task's kind: Spark tasks to one, all others to the other."""
 
-    def __init__(self, files: TaskWorkspace, spark: TaskWorkspace, tasks: Mapping[str, TaskDefinition]) -> None:
+    def __init__(
+        self, files: StoppableWorkspace, spark: StoppableWorkspace, tasks: Mapping[str, TaskDefinition]
+    ) -> None:
         self._files = files
         self._spark = spark
         self._tasks = tasks
@@ -97,6 +196,11 @@ class Workspaces:
         chosen = self._chosen.get(attempt.execution)
         if chosen is not None:
             chosen.cancel(attempt, reason)
+
+    def cancel_all(self, reason: str) -> None:
+        """Stop every body of both kinds."""
+        self._files.cancel_all(reason)
+        self._spark.cancel_all(reason)
 
 
 def _unknown(attempt: Attempt) -> str:

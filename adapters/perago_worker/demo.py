@@ -1,7 +1,7 @@
 """The demo: a real pipeline, a worker killed at the worst moment, a zombie that wakes too late, and a clean history.
 
-Everything is real: processes, signals, a git repository. The demo only chooses *when* a worker dies, by the failpoints
-every worker has, and afterwards looks at what is there.
+Everything is real: processes, signals, a git repository, Spark. The demo only chooses *when* a worker dies, by the
+failpoints every worker has, and afterwards looks at what is there.
 """
 
 from __future__ import annotations
@@ -29,16 +29,6 @@ from perago_worker.stack import Stack, open_stack
 PIPELINE = "orders"
 STEPS = ("ingest", "clean", "rollup")
 TARGET = Target("lake", "main")
-_PATIENCE = 3
-#: No single part of the demo takes longer than this, or something is wrong.
-_LIMIT = 60.0
-_QUICK = """
-[budget]
-heartbeat_interval = 0.5
-
-[worker]
-poll_interval = 0.05
-"""
 
 
 class DemoError(Exception):
@@ -68,46 +58,160 @@ class Ending:
         return all(each.held for each in self.promises)
 
 
+@frozen
+class Edition:
+    """Which project is played, and how patiently.
+
+    ``patience``: seconds until a silent worker is given up; a busy machine must have let it say something by then.
+    ``limit``: no single part takes longer, or something is wrong.
+    """
+
+    template: str
+    patience: int
+    heartbeat: float
+    limit: float
+
+
+FILES = Edition("", patience=3, heartbeat=0.5, limit=60)
+SPARK = Edition("spark", patience=8, heartbeat=1.0, limit=240)
+
+#: Takes a line of the story; and what is going on right now, which the next such line replaces.
 Tell = Callable[[str], object]
 
 
-def write_project(folder: Path) -> None:
-    """Write the template's project with less patience, so that nobody waits a minute for a dead worker."""
+def write_project(folder: Path, edition: Edition) -> None:
+    """Write a template's project with less patience, so that nobody waits a minute for a dead worker."""
     folder.mkdir(parents=True, exist_ok=True)
-    template = files("perago_worker") / "template"
-    tasks = (template / "pipeline.py").read_text(encoding="utf-8").replace("PATIENCE = 60", f"PATIENCE = {_PATIENCE}")
-    (folder / "pipeline.py").write_text(tasks, encoding="utf-8")
-    configuration = (template / "perago.toml").read_text(encoding="utf-8") + _QUICK
+    template = files("perago_worker") / "template" / edition.template
+    tasks = (template / "pipeline.py").read_text(encoding="utf-8")
+    impatient = tasks.replace("PATIENCE = 60", f"PATIENCE = {edition.patience}")
+    (folder / "pipeline.py").write_text(impatient, encoding="utf-8")
+    quick = f"\n[budget]\nheartbeat_interval = {edition.heartbeat}\n\n[worker]\npoll_interval = 0.05\n"
+    configuration = (template / "perago.toml").read_text(encoding="utf-8") + quick
     (folder / "perago.toml").write_text(configuration, encoding="utf-8")
 
 
-def play(folder: Path, tell: Tell) -> Ending:
+def play(folder: Path, edition: Edition, tell: Tell, murmur: Tell) -> Ending:
     """Play the story in an empty folder."""
-    write_project(folder)
+    write_project(folder, edition)
     stack = open_stack(load(folder, {}, {}))
-    words = pipelines_of(stack)
     first = _create(stack)
     tell(f"a repository with one commit, {first[:8]}, and a pipeline: ingest, clean, rollup")
-    with _worker(folder, "kill store.publish.after 1 clean") as victim:
-        workflow = _wait_for(lambda: _start(words, folder, stack, first), "worker 1 to register its tasks", victim)
-        _wait_for(lambda: victim.poll() is not None, "worker 1 to be killed")
-    published = _head(stack)
-    tell("worker 1 did ingest, and was killed (SIGKILL) right after it had published clean, before it could say so")
-    tell(f"the branch shows {published.ref[:8]}, which nobody has accepted; the orchestrator still waits for worker 1")
-    with _worker(folder, "stop store.publish.before 1 rollup") as zombie:
-        _wait_for(lambda: _completed(words, workflow, "clean"), "clean to be accepted", zombie)
-        tell(f"worker 2 took over after {_PATIENCE} s of silence, found {published.ref[:8]} abandoned, and replaced it")
-        _wait_for(lambda: _is_stopped(zombie.pid), "worker 2 to be stopped", zombie)
-        tell("worker 2 was stopped (SIGSTOP) in rollup, with everything decided and the publication about to be sent")
-        with _worker(folder) as successor:
-            _wait_for(lambda: not _view(words, workflow).running, "the pipeline to end", successor)
-            tell("worker 3 took rollup over, published, and was accepted; the pipeline is done")
-            before = _head(stack)
-            os.kill(zombie.pid, signal.SIGCONT)
-            tell("worker 2 wakes and sends its publication, as if nothing had happened")
-            refused = _wait_for(lambda: _refusal(words, workflow), "the zombie to give up", zombie)
-            tell(f"the store refuses it: {_in_short(refused)}")
-    return _judge(stack, _view(words, workflow), before, refused)
+    return _Play(folder, edition, stack, pipelines_of(stack), tell, murmur).run(first)
+
+
+@frozen
+class _Play:
+    folder: Path
+    edition: Edition
+    stack: Stack
+    words: Pipelines
+    tell: Tell
+    murmur: Tell
+
+    def run(self, first: CommitRef) -> Ending:
+        tell, wait = self.tell, self._wait_for
+        with self._worker("kill store.publish.after 1 clean") as victim:
+            workflow = wait(lambda: self._start(first), "worker 1 to register its tasks", victim)
+            wait(lambda: victim.poll() is not None, "worker 1 to be killed", workflow=workflow)
+        published = _head(self.stack)
+        tell("worker 1 did ingest, and was killed (SIGKILL) right after it had published clean, before it could say so")
+        tell(
+            f"the branch shows {published.ref[:8]}, which nobody has accepted; "
+            "the orchestrator still waits for worker 1"
+        )
+        with self._worker("stop store.publish.before 1 rollup") as zombie:
+            wait(lambda: self._completed(workflow, "clean"), "clean to be accepted", zombie, workflow)
+            tell(
+                f"worker 2 took over after {self.edition.patience} s of silence, found {published.ref[:8]} abandoned, "
+                "and replaced it"
+            )
+            wait(lambda: _is_stopped(zombie.pid), "worker 2 to be stopped", zombie, workflow)
+            tell(
+                "worker 2 was stopped (SIGSTOP) in rollup, with everything decided and the publication about to be sent"
+            )
+            with self._worker() as successor:
+                wait(lambda: not self._view(workflow).running, "the pipeline to end", successor, workflow)
+                tell("worker 3 took rollup over, published, and was accepted; the pipeline is done")
+                before = _head(self.stack)
+                os.kill(zombie.pid, signal.SIGCONT)
+                tell("worker 2 wakes and sends its publication, as if nothing had happened")
+                refused = wait(lambda: self._refusal(workflow), "the zombie to give up", zombie)
+                tell(f"the store refuses it: {_in_short(refused)}")
+        return _judge(self.stack, self._view(workflow), before, refused)
+
+    def _start(self, first: CommitRef) -> str:
+        """Start the pipeline as soon as the first worker has registered its tasks."""
+        known = {each.name for each in getattr(self.stack.orchestrator, "definitions")()}  # noqa: B009
+        if not set(STEPS) <= known:
+            return ""
+        return self.words.start(PIPELINE, load(self.folder, {}, {}).pipelines[PIPELINE], first)
+
+    @contextmanager
+    def _worker(self, fate: str = "") -> Generator[subprocess.Popen[bytes]]:
+        """Run a real worker; on leaving, drain it, and kill it if that takes too long."""
+        environment = {**os.environ, **({VARIABLE: fate} if fate else {})}
+        with (self.folder / "worker.log").open("ab") as output:
+            process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+                [sys.executable, "-m", "perago_worker", "--project", str(self.folder), "worker", "--verbose"],
+                env=environment,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+            try:
+                process.wait(self.edition.limit)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _wait_for(
+        self,
+        ready: Callable[[], object],
+        what: str,
+        worker: subprocess.Popen[bytes] | None = None,
+        workflow: str = "",
+    ) -> str:
+        """Wait until it is so, and give what was found; a worker that ends meanwhile ends the demo."""
+        until = time.monotonic() + self.edition.limit
+        while not (found := ready()):
+            if worker is not None and worker.poll() is not None:
+                raise DemoError(
+                    f"waited for {what}, and the worker ended with code {worker.returncode}; see worker.log"
+                )
+            if time.monotonic() > until:
+                raise DemoError(f"waited {self.edition.limit:g} s for {what}; see worker.log")
+            self.murmur(self._going_on(workflow) or f"waiting for {what}")
+            time.sleep(0.05)
+        return str(found)
+
+    def _going_on(self, workflow: str) -> str:
+        """Say how far the last attempt is, if its body has said so."""
+        attempts = self._view(workflow).attempts if workflow else ()
+        running = [each for each in attempts if each.status is TaskStatus.IN_PROGRESS]
+        if not running:
+            return ""
+        said = [line for line in self.words.log(running[-1].task_id) if line.startswith("progress ")]
+        return f"{running[-1].step}: {said[-1].removeprefix('progress ')}" if said else ""
+
+    def _view(self, workflow: str) -> PipelineView:
+        view = self.words.view(workflow)
+        assert view is not None
+        return view
+
+    def _completed(self, workflow: str, step: str) -> bool:
+        attempts = self._view(workflow).attempts
+        return any(each.step == step and each.status is TaskStatus.COMPLETED for each in attempts)
+
+    def _refusal(self, workflow: str) -> str:
+        """Give what the log of the given-up attempt of rollup says in the end."""
+        (zombie, *_) = [each for each in self._view(workflow).attempts if each.step == "rollup"]
+        said = self.words.log(zombie.task_id)
+        return next((line for line in said if ": silent, " in line or ": failed, " in line), "")
 
 
 def _create(stack: Stack) -> CommitRef:
@@ -115,66 +219,6 @@ def _create(stack: Stack) -> CommitRef:
     if not isinstance(made, Done):
         raise DemoError(f"the branch could not be made: {made.reason}")
     return made.value
-
-
-def _start(words: Pipelines, folder: Path, stack: Stack, first: CommitRef) -> str:
-    """Start the pipeline as soon as the first worker has registered its tasks."""
-    known = {each.name for each in getattr(stack.orchestrator, "definitions")()}  # noqa: B009
-    if not set(STEPS) <= known:
-        return ""
-    return words.start(PIPELINE, load(folder, {}, {}).pipelines[PIPELINE], first)
-
-
-@contextmanager
-def _worker(folder: Path, fate: str = "") -> Generator[subprocess.Popen[bytes]]:
-    """Run a real worker; on leaving, drain it, and kill it if that takes too long."""
-    environment = {**os.environ, **({VARIABLE: fate} if fate else {})}
-    with (folder / "worker.log").open("ab") as output:
-        process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-            [sys.executable, "-m", "perago_worker", "--project", str(folder), "worker", "--verbose"],
-            env=environment,
-            stdout=output,
-            stderr=output,
-        )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGCONT)
-        process.terminate()
-        try:
-            process.wait(_LIMIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait_for(ready: Callable[[], object], what: str, worker: subprocess.Popen[bytes] | None = None) -> str:
-    """Wait until it is so, and give what was found; a worker that ends meanwhile ends the demo."""
-    until = time.monotonic() + _LIMIT
-    while not (found := ready()):
-        if worker is not None and worker.poll() is not None:
-            raise DemoError(f"waited for {what}, and the worker ended with code {worker.returncode}; see worker.log")
-        if time.monotonic() > until:
-            raise DemoError(f"waited {_LIMIT:g} s for {what}; see worker.log")
-        time.sleep(0.05)
-    return str(found)
-
-
-def _view(words: Pipelines, workflow: str) -> PipelineView:
-    view = words.view(workflow)
-    assert view is not None
-    return view
-
-
-def _completed(words: Pipelines, workflow: str, step: str) -> bool:
-    attempts = _view(words, workflow).attempts
-    return any(each.step == step and each.status is TaskStatus.COMPLETED for each in attempts)
-
-
-def _refusal(words: Pipelines, workflow: str) -> str:
-    """Give what the log of the given-up attempt of rollup says in the end."""
-    (zombie, *_) = [each for each in _view(words, workflow).attempts if each.step == "rollup"]
-    return next((line for line in words.log(zombie.task_id) if ": silent, " in line or ": failed, " in line), "")
 
 
 def _in_short(refusal: str) -> str:

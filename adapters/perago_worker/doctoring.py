@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from attrs import frozen
 
 from perago_core.answers import Done
 from perago_core.policy import Capability
-from perago_worker.settings import Settings
+from perago_worker.datasets import SPARK
+from perago_worker.settings import Settings, SparkSection
 from perago_worker.stack import Stack, StackError, open_stack
 from perago_worker.starting import targets_of
+from perago_worker.task import TaskDefinition
 
 _LOWEST = (3, 11)
 _ROOM = 1 << 30
@@ -46,6 +50,56 @@ def examine(settings: Settings, tasks: Callable[[], object]) -> Iterator[Finding
         yield Finding("systems", fine=False, found=f"{type(error).__name__}: {error}", fix="correct the configuration")
         return
     yield from _systems(stack, settings)
+
+
+def examine_spark(
+    settings: SparkSection, tasks: Callable[[], Mapping[str, TaskDefinition]], environment: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Look at what tasks on Spark need beyond that, and let Spark start once. Nothing, if there are no such tasks."""
+    try:
+        wanted = any(each.signature.kind == SPARK for each in tasks().values())
+    except Exception:  # noqa: BLE001  that they cannot be imported is said elsewhere
+        return
+    if not wanted:
+        return
+    yield from (_package(*each) for each in _PACKAGES)
+    if any(_version(name) is None for name, *_ in _PACKAGES):
+        return
+    from perago_spark import SparkSettings  # noqa: PLC0415  only who has such tasks needs it
+    from perago_spark.java import said_of_java  # noqa: PLC0415  as above
+    from perago_spark.probing import probe  # noqa: PLC0415  as above
+
+    own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
+    if not own.remote:
+        java = said_of_java(environment)
+        yield Finding("Java", java.fine, java.found, java.fix)
+        if not java.fine:
+            return
+    for each in probe(own, environment):
+        yield Finding(each.what, each.fine, each.found, each.fix)
+
+
+#: What to install, from which version on, below which, and how.
+_PACKAGES = (
+    ("pyspark", (4, 3), (5,), "pip install 'perago-core[spark]'"),
+    ("pyarrow", (18,), (1000,), "pip install 'pyarrow>=18': data goes to and from Spark's workers as Arrow"),
+    ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3': Spark 4.3 does not know pandas 3"),
+)
+
+
+def _version(package: str) -> tuple[int, ...] | None:
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        return None
+    return tuple(int(each) for each in re.findall(r"\d+", found)[:3])
+
+
+def _package(name: str, lowest: tuple[int, ...], below: tuple[int, ...], fix: str) -> Finding:
+    found = _version(name)
+    if found is None:
+        return Finding(name, fine=False, found="not installed", fix=fix)
+    return Finding(name, lowest <= found < below, ".".join(map(str, found)), fix)
 
 
 def _python() -> Finding:

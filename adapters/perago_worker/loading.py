@@ -33,6 +33,7 @@ FAMILIAR: Mapping[str, tuple[str, str]] = {
     "ETCDCTL_CACERT": ("coordination", "ca"),
     "ETCDCTL_CERT": ("coordination", "certificate"),
     "ETCDCTL_KEY": ("coordination", "key"),
+    "SPARK_REMOTE": ("spark", "remote"),
 }
 
 

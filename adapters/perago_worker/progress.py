@@ -30,7 +30,7 @@ def progress(done: float, total: float = 1.0, message: str = "") -> None:
     _listener(done / total, message)
 
 
-def listen(listener: Listener) -> None:
-    """Send progress elsewhere. The process a body runs in does so; a body has no reason to."""
+def listen(listener: Listener = _to_log) -> None:
+    """Send progress elsewhere, or to the log again. The process a body runs in does so; a body has no reason to."""
     global _listener  # noqa: PLW0603  one body per process, and authors call a plain function
     _listener = listener

@@ -165,6 +165,8 @@ def pin(assignment: Assignment, place: Place, node: Node) -> Attempt:
         poll_count=snapshot.poll_count,
         read_only=place.read_only,
         operation=place.operation,
+        # Only the ledger proves that what came between was maintenance (H-15).
+        over_maintenance=place.over_maintenance and node.ledger,
         ledger=node.ledger,
         epoch=node.epoch,
         budget=node.budget,

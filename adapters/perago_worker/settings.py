@@ -7,7 +7,7 @@ printing the settings shows that there is one, never which.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -28,23 +28,41 @@ class _Section(BaseModel):
 
 
 class StoreSettings(_Section):
-    """Where the data is."""
+    """Where the data is. All but ``path`` is for lakeFS.
+
+    ``timeout``: seconds for an answer; a publication has ``budget.publish_timeout``. ``connections``: kept open, so
+    also how many transfers run at once. ``repositories``: where the probe tries what the server can do; if not given,
+    those the pipelines publish to, else all.
+    """
 
     kind: Literal["local", "lakefs"] = "local"
     path: Path = Path(".perago/store")
     url: str = ""
     access_key: str = ""
     secret_key: SecretStr = SecretStr("")
+    ca: Path | None = None
+    timeout: float = Field(default=30.0, gt=0)
+    connections: int = Field(default=16, ge=1, le=256)
+    repositories: Words = ()
 
 
 class OrchestratorSettings(_Section):
-    """Who hands out attempts."""
+    """Who hands out attempts. ``on_drift``: what a start does where others have registered something else than ours.
+
+    ``domain``: take only tasks of workflows that were started for it. ``timeout``: seconds for an answer;
+    ``poll_wait``: how long a poll waits for work, which Conductor does for at most 5.
+    """
 
     kind: Literal["local", "conductor"] = "local"
     path: Path = Path(".perago/orchestrator.db")
     url: str = ""
     key: str = ""
     secret: SecretStr = SecretStr("")
+    ca: Path | None = None
+    domain: str = ""
+    timeout: float = Field(default=10.0, gt=0)
+    poll_wait: float = Field(default=1.0, ge=0, le=5)
+    on_drift: Literal["fail", "warn", "register"] = "fail"
 
 
 class CoordinationSettings(_Section):
@@ -92,7 +110,10 @@ class BudgetSettings(_Section):
 
 
 class WorkerSettings(_Section):
-    """How a worker works. ``drain_limit``: seconds a stopping worker waits for its bodies."""
+    """How a worker works. ``drain_limit``: seconds a stopping worker waits for its bodies.
+
+    ``nudge``: show signs of life to the other workers, and have the orchestrator look when one of them stops.
+    """
 
     capacity: int = Field(default=4, ge=1, le=256)
     poll_interval: float = Field(default=0.2, gt=0)
@@ -102,22 +123,86 @@ class WorkerSettings(_Section):
     cache_limit_mb: int = Field(default=10_000, ge=1)
     parallel_transfers: int = Field(default=8, ge=1, le=128)
     trace: Path = Path(".perago/trace")
+    nudge: bool = True
+
+
+def _flat(value: object) -> object:
+    """Read Spark's settings as TOML writes them: ``spark.ui.enabled = false`` is a table in a table with a flag."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, object] = {}
+    for key, inner in cast("dict[str, object]", value).items():
+        found = _flat(inner)
+        if isinstance(found, dict):
+            flat |= {f"{key}.{below}": each for below, each in cast("dict[str, object]", found).items()}
+        else:
+            flat[key] = str(found).lower() if isinstance(found, bool) else str(found)
+    return flat
+
+
+class SparkSection(_Section):
+    """How tasks on Spark data sets run; see ``perago_spark.SparkSettings``. Not used where there are none.
+
+    ``remote`` is a Spark Connect server and takes the place of ``master``; it may hold a token. ``keep``: processes
+    with a running Spark that wait for the next task; as many as the worker runs at once if it is not given.
+    """
+
+    master: str = "local[2,4]"
+    remote: SecretStr = SecretStr("")
+    conf: Annotated[dict[str, str], BeforeValidator(_flat)] = Field(default_factory=dict, repr=False)
+    keep: int | None = Field(default=None, ge=0, le=256)
 
 
 class StepSettings(_Section):
-    """One step of a pipeline: which task, under which name, with which parameters."""
+    """One step of a pipeline: which task, under which name, with which parameters; or several steps side by side."""
 
-    task: str
+    task: str = ""
     name: str = ""
     params: dict[str, Any] = Field(default_factory=dict)
+    parallel: tuple[StepSettings, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_or_many(self) -> StepSettings:
+        if bool(self.task) is bool(self.parallel):
+            raise ValueError("a step names a task, or holds steps under `parallel`: one of the two")
+        if self.parallel and (self.name or self.params):
+            raise ValueError("steps side by side have no name and no params of their own; give them to each of them")
+        if any(each.parallel for each in self.parallel):
+            raise ValueError("steps side by side hold no further steps side by side")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Give the name it goes by: its own, or its task's."""
+        return self.name or self.task
 
 
 class PipelineSettings(_Section):
-    """Steps in order: the output ref of each is the input of the next."""
+    """Steps in order: the output ref of each is the input of the next.
+
+    ``recovery``: when the pipeline fails for good, what it left open is settled by a workflow of its own, where the
+    orchestrator has such a thing.
+    """
 
     repository: str
     branch: str = "main"
     steps: tuple[StepSettings, ...] = Field(min_length=1)
+    recovery: bool = True
+
+    @property
+    def stages(self) -> tuple[tuple[StepSettings, ...], ...]:
+        """Give the steps in order, and those that run side by side together."""
+        return tuple(each.parallel or (each,) for each in self.steps)
+
+    @property
+    def all_steps(self) -> tuple[StepSettings, ...]:
+        """Give every step, one after the other."""
+        return tuple(step for stage in self.stages for step in stage)
+
+
+def recovery_task_name(pipeline: str) -> str:
+    """Name the recovery task of a pipeline. Each has its own: workers of other projects have other ledgers."""
+    return f"{pipeline}-recover"
 
 
 class Settings(BaseSettings):
@@ -132,6 +217,7 @@ class Settings(BaseSettings):
     fence: FenceSettings = FenceSettings()
     budget: BudgetSettings = BudgetSettings()
     worker: WorkerSettings = WorkerSettings()
+    spark: SparkSection = SparkSection()
     pipelines: dict[str, PipelineSettings] = Field(default_factory=dict)
 
     @classmethod

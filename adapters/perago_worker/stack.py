@@ -6,13 +6,17 @@ Each is imported when it is asked for: whoever runs on the embedded stack needs 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from perago_core.ports import Clock, Coordination, Orchestrator, Store
 from perago_worker.clock import SystemClock
 from perago_worker.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
+
+if TYPE_CHECKING:
+    from perago_lakefs import Connection
 
 
 class StackError(Exception):
@@ -33,7 +37,7 @@ def open_stack(settings: Settings) -> Stack:
     """Open what the settings name."""
     return Stack(
         _open("orchestrator", _ORCHESTRATORS, settings.orchestrator),
-        _open("store", _STORES, settings.store),
+        _open("store", {"local": _git, "lakefs": partial(_lakefs, settings)}, settings.store),
         _open("coordination", _COORDINATIONS, settings.coordination),
         SystemClock(),
     )
@@ -60,11 +64,62 @@ def _git(section: StoreSettings) -> Store:
     return GitStore(section.path)
 
 
+def _lakefs(settings: Settings, section: StoreSettings) -> Store:
+    from perago_lakefs import LakeFSStore  # noqa: PLC0415  as above
+
+    published_to = {pipeline.repository for pipeline in settings.pipelines.values()}
+    return LakeFSStore(lakefs_connection(settings), section.repositories or tuple(sorted(published_to)))
+
+
+def lakefs_connection(settings: Settings) -> Connection:
+    """Say how lakeFS is reached."""
+    from perago_lakefs import Connection  # noqa: PLC0415  as above
+
+    section = settings.store
+    for name, value in (("url", section.url), ("access_key", section.access_key)):
+        if not value:
+            raise StackError(
+                f"store.kind is 'lakefs', and store.{name} is empty: set it, or the variable that lakectl reads, "
+                f"{_LAKECTL[name]}"
+            )
+    return Connection(
+        section.url,
+        section.access_key,
+        section.secret_key.get_secret_value(),
+        timeout=section.timeout,
+        publish_timeout=settings.budget.publish_timeout,
+        ca=section.ca,
+        pool=section.connections,
+    )
+
+
+_LAKECTL = {"url": "LAKECTL_SERVER_ENDPOINT_URL", "access_key": "LAKECTL_CREDENTIALS_ACCESS_KEY_ID"}
+
+
 def _sqlite_orchestrator(section: OrchestratorSettings) -> Orchestrator:
     from perago_local.orchestrator import SqliteOrchestrator  # noqa: PLC0415  as above
 
     section.path.parent.mkdir(parents=True, exist_ok=True)
     return SqliteOrchestrator(section.path)
+
+
+def _conductor(section: OrchestratorSettings) -> Orchestrator:
+    from perago_conductor import ConductorOrchestrator  # noqa: PLC0415  as above
+
+    if not section.url:
+        raise StackError(
+            "orchestrator.kind is 'conductor', and orchestrator.url is empty: set it, or CONDUCTOR_SERVER_URL, "
+            "to the address of its API, such as http://127.0.0.1:8080/api"
+        )
+    return ConductorOrchestrator(
+        section.url,
+        key=section.key,
+        secret=section.secret.get_secret_value(),
+        ca=section.ca,
+        domain=section.domain,
+        timeout=section.timeout,
+        poll_wait=section.poll_wait,
+    )
 
 
 def _sqlite_coordination(section: CoordinationSettings) -> Coordination:
@@ -88,8 +143,7 @@ def _etcd(section: CoordinationSettings) -> Coordination:
     )
 
 
-_STORES: Mapping[str, Callable[[Any], Any]] = {"local": _git}
-_ORCHESTRATORS: Mapping[str, Callable[[Any], Any]] = {"local": _sqlite_orchestrator}
+_ORCHESTRATORS: Mapping[str, Callable[[Any], Any]] = {"local": _sqlite_orchestrator, "conductor": _conductor}
 _COORDINATIONS: Mapping[str, Callable[[Any], Any]] = {
     "local": _sqlite_coordination,
     "etcd": _etcd,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from attrs import field, frozen
 
@@ -86,6 +86,7 @@ class TaskDefinition:
     response_timeout: float
     memory_limit: int | None
     operation: Operation
+    over_maintenance: bool = False
 
     @property
     def module(self) -> str:
@@ -109,12 +110,17 @@ def task(
     timeout: float = 3600.0,
     response_timeout: float = 600.0,
     memory_limit: int | None = None,
-    operation: Operation = Operation.LOGICAL,
+    operation: Operation | Literal["logical", "maintenance"] = Operation.LOGICAL,
+    over_maintenance: bool = False,
 ) -> Callable[[F], F]:
     """Declare a function as a task. It stays the function it was.
 
     ``timeout`` ends the body however it hangs; ``response_timeout`` is after how many seconds of silence the
     orchestrator gives the attempt up; ``memory_limit`` is in bytes, of address space.
+
+    ``operation="maintenance"`` declares that the content stays what it is, as compaction leaves it; such a task never
+    takes a commit off the branch (S-35). With ``over_maintenance`` a logical task may be published on top of
+    maintenance that came between, where the ledger proves that it was nothing else (H-16); without a ledger it is not.
     """
     if not _NAME.fullmatch(name):
         raise TaskDefinitionError(
@@ -126,6 +132,12 @@ def task(
             f"task {name!r}: retries and retry_delay want 0 or more, the other limits more than 0 and an end; found "
             f"{retries=}, {retry_delay=}, {timeout=}, {response_timeout=}, {memory_limit=}. Correct the numbers"
         )
+
+    if operation not in {*Operation, *(each.value for each in Operation)}:
+        raise TaskDefinitionError(
+            f"task {name!r}: operation wants 'logical' or 'maintenance'; found {operation!r}. Choose one"
+        )
+    kind = Operation(operation)
 
     def declare(function: F) -> F:
         definition = TaskDefinition(
@@ -140,7 +152,8 @@ def task(
             timeout=timeout,
             response_timeout=response_timeout,
             memory_limit=memory_limit,
-            operation=operation,
+            operation=kind,
+            over_maintenance=over_maintenance,
         )
         setattr(function, _MARK, definition)
         return function

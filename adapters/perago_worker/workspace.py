@@ -56,12 +56,13 @@ class Readable(Protocol):
 class Limits:
     """How much of the machine an attempt may take.
 
-    ``output``: bytes of a result. Conductor takes 10 MiB with all that is around it, and turns a larger one into a
-    terminal failure after it was published. ``grace``: seconds between asking a body to stop and killing it.
-    ``transfers``: objects under way at once.
+    ``output``: bytes of a result, the same under every orchestrator, so that a project can move. Conductor shows
+    nothing of more than 3 MiB with all that is around it, so that nobody could read back whose result was taken, and
+    fails a task for good, after it was published, beyond 10. ``grace``: seconds between asking a body to stop and
+    killing it. ``transfers``: objects under way at once.
     """
 
-    output: int = 10 * _MEGABYTE - 4096
+    output: int = 3 * _MEGABYTE - (1 << 16)
     grace: float = 5.0
     transfers: int = 8
 

@@ -175,7 +175,7 @@ def simulate(
     begun, taken, number = time.monotonic(), 0, 0
     failures: list[Failure] = []
     while number < runs and len(failures) < stop_after:
-        node, choices = _walk(country, scheduler.run(number), steps)
+        node, choices = walk(country, scheduler.run(number), steps)
         number += 1
         taken += len(choices)
         if progress is not None and number % _TELL_EVERY == 0:
@@ -188,11 +188,12 @@ def simulate(
 def carry_out(country: Country, choices: Sequence[int]) -> tuple[Node, tuple[Label, ...]]:
     """Make these choices and give where they end; those after the first wrong world are not made."""
     # One step more than there are choices: only looking further shows whether somebody gives up there.
-    node, made = _walk(country, Replay(tuple(choices)).run(0), len(choices) + 1)
+    node, made = walk(country, Replay(tuple(choices)).run(0), len(choices) + 1)
     return node, _labels(country, made)
 
 
-def _walk(country: Country, choose: Chooser, steps: int) -> tuple[Node, list[int]]:
+def walk(country: Country, choose: Chooser, steps: int) -> tuple[Node, list[int]]:
+    """Make one run of at most so many steps; give where it ends, and its choices."""
     node = country.begin()
     choices: list[int] = []
     for _ in range(steps):

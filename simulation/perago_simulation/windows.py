@@ -125,7 +125,8 @@ def _residue(world: World) -> str:
     return ", ".join(left) or "nothing"
 
 
-def _outcome(world: World) -> str:
+def outcome_of(world: World) -> str:
+    """Name what a world at rest came to."""
     done = accepted(world)
     if not done:
         return "fails closed"
@@ -143,7 +144,7 @@ def _comes_to(outcome: str) -> Property:
     """Let the explorer look for an outcome as it looks for a violation: so it finds the shortest run to it."""
 
     def judge(_setting: Setting, world: World) -> str | None:
-        return outcome if _outcome(world) == outcome else None
+        return outcome if outcome_of(world) == outcome else None
 
     return Property(outcome, f"it never {outcome}", When.AT_REST, judge)
 

@@ -27,11 +27,12 @@ def joined(shelf: str) -> list[object]:
     found: dict[str, object] = {}
     for name in MODULES:
         module = import_module(f"tests.conformance.implementations.{name}")
+        marks = [pytest.mark.servers] if getattr(module, "NEEDS_SERVERS", False) else []
         for label, opener in getattr(module, shelf, {}).items():
             assert label not in found, f"{label} is twice on {shelf}"
-            found[label] = opener
+            found[label] = pytest.param(opener, id=label, marks=marks)
     assert found, f"nobody joined {shelf}: the suite would test nothing"
-    return [pytest.param(opener, id=label) for label, opener in found.items()]
+    return list(found.values())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

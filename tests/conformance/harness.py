@@ -8,6 +8,9 @@ An implementation joins by a file in ``implementations/`` that names it in one o
 * ``WORKSPACES: Mapping[str, Opener[WorkspaceHarness]]``
 * ``STACKS: Mapping[str, Opener[Stack]]``
 
+One that runs on a server which the development packages do not bring also says ``NEEDS_SERVERS = True``: it is left out
+of ``make test`` and demanded by ``make test-servers``.
+
 An opener is given an empty folder and is a context manager: whatever it starts, it stops. Every test runs on every
 implementation; there are no skips. Where implementations may differ, the harness says which of the two the test must
 see, so a claim that is wrong fails in either direction.
@@ -46,7 +49,7 @@ class StoreTraits:
     checks in the update itself. ``revocable``: a plan that names a deleted staging name is refused. ``raises_claims``:
     a task's claim is only ever raised, and a plan that carries a claim is refused unless that claim stands.
     ``probe``: what ``probe`` must find; ``None``: proved unable. ``uncommitted``: a branch can carry uncommitted
-    objects.
+    objects. ``equal_trees``: equal content has an equal tree id, whoever staged it.
     """
 
     backings: frozenset[Backing]
@@ -55,6 +58,7 @@ class StoreTraits:
     raises_claims: bool
     probe: Capability | None
     uncommitted: bool
+    equal_trees: bool = True
 
 
 class StoreHarness(Protocol):

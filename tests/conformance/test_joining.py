@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from importlib import import_module
 
@@ -18,6 +19,13 @@ def names(module: str, shelf: str) -> list[str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_file_of_implementations_joins_something(module: str) -> None:
     assert [name for shelf in SHELVES.values() for name in names(module, shelf)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_an_implementation_on_servers_says_so_and_no_other_does(module: str) -> None:
+    """Else ``make test`` would skip it where there is no server, or ``make test-servers`` would leave it out."""
+    found = import_module(f"tests.conformance.implementations.{module}")
+    assert getattr(found, "NEEDS_SERVERS", False) == ("tests.servers" in inspect.getsource(found))
 
 
 @pytest.mark.parametrize("shelf", SHELVES.values())

@@ -23,7 +23,8 @@ from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.workflow import Step, TaskDefinition
 from perago_worker.failing import VARIABLE
 from perago_worker.loading import load
-from perago_worker.pipelines import EmbeddedPipelines, PipelineView
+from perago_worker.pipelines import PipelineView
+from perago_worker.pipelines_embedded import EmbeddedPipelines
 from perago_worker.stack import Stack, open_stack
 
 T = TypeVar("T")

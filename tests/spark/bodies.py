@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from perago_spark import Failed, Returned, SparkDatasets
 from perago_worker.datasets import call as call_task
+from tests.spark.faults import Marks, Striking
 
 
 def _frame(ws: SparkDatasets, rows: int = 100) -> Any:  # noqa: ANN401  a frame
@@ -130,6 +131,16 @@ def writes_slowly(ws: SparkDatasets, params: dict[str, Any]) -> object:
     return None
 
 
+def writes_rows(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    """Write 1000 rows in 4 tasks. The fault is in the sink; or in the frame, where Spark's own writer needs no sink."""
+    frame = ws.spark.range(0, 1000, 1, 4).selectExpr("id", "concat('n', id) name")
+    if params["via"] == "native":
+        struck = Striking(params["fault"], Marks(Path(params["marks"])))
+        frame = cast("Any", frame).mapInArrow(struck.__call__, frame.schema)
+    written = ws.write("orders", frame, via=params["via"], mode=params["mode"])
+    return {"rows": written.rows}
+
+
 def prints(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
     print("a word from the body")  # noqa: T201  this is what is tested
     return None
@@ -156,6 +167,7 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
         leaks_a_thread,
         stops_spark,
         writes_slowly,
+        writes_rows,
         prints,
         sleeps,
     )

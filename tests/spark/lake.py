@@ -9,7 +9,7 @@ from attrs import define, field
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import Ports, drive
-from perago_core.ports import Sink, Source, Workspace
+from perago_core.ports import Sink, Source, Store, Workspace
 from perago_core.results import Outcome
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_local.git.store import GitStore
@@ -47,10 +47,10 @@ class Lake:
         """Read a commit, the head if none is named."""
         return self.store.read(MAIN.repository, ref or self.head)
 
-    def stage(self) -> Sink:
-        """Open a staging name at the head."""
+    def stage(self, at: CommitRef | None = None) -> Sink:
+        """Open a staging name at a commit, the head if none is named."""
         self.names += 1
-        done(self.store.open_staging(MAIN, f"stage-{self.names}", self.head))
+        done(self.store.open_staging(MAIN, f"stage-{self.names}", at or self.head))
         return self.store.sink(MAIN, f"stage-{self.names}")
 
     def committed(self) -> CommitRef | None:
@@ -91,10 +91,14 @@ class Lake:
             read_only=read_only,
         )
 
-    def ports(self, workspace: Workspace) -> Ports:
-        """Give the ports of one execution."""
+    def ports(self, workspace: Workspace, store: Store | None = None) -> Ports:
+        """Give the ports of one execution; ``store``: the lake's own with something around it."""
         return Ports(
-            orchestrator=self.world.orchestrator(), store=self.store, workspace=workspace, clock=self.world.clock()
+            orchestrator=self.world.orchestrator(),
+            store=store or self.store,
+            workspace=workspace,
+            clock=self.world.clock(),
+            coordination=self.world.coordination(),
         )
 
     def run(self, workspace: SparkWorkspace, task: str, params: str = "{}", *, read_only: bool = False) -> Outcome:

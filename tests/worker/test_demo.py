@@ -34,7 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def played(place: Path) -> subprocess.CompletedProcess[str]:
-    return perago("demo", "--folder", str(place))
+    return perago("demo", "--files", "--folder", str(place))
 
 
 def test_the_demo_tells_its_story_and_every_promise_holds(played: subprocess.CompletedProcess[str]) -> None:

@@ -9,14 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from perago_worker.cli import define, look, mend, records, running, show, telling, work
+from perago_worker.cli import define, initrepo, look, mend, records, running, show, telling, work
 from perago_worker.cli.console import Project, complain
+from perago_worker.cli.engines import engines
 from perago_worker.loading import find_project
 
 #: The simulator's commands, loaded when one is used: running a pipeline needs no Hypothesis.
 _SIMULATOR = {
     "explore": "Explore every interleaving within bounds, and show what breaks.",
     "simulate": "Run the protocol at random, and shrink what breaks.",
+    "campaign": "Make random runs by the million, in processes or on Spark, and keep what they came to as a table.",
     "replay": "Replay one line.",
     "mutants": "Break the table in every small way, and see who notices.",
     "windows": "Die at every point of every path, and say what comes of it.",
@@ -71,7 +73,7 @@ def _simulator(name: str) -> Callable[[typer.Context], None]:
             simulator: Any = import_module("perago_simulation.cli")
         except ImportError as missing:
             complain(f"{missing.name} is not installed: pip install 'perago-core[simulation]'")
-        simulator.app([name, *context.args], prog_name="perago")
+        simulator.app([name, *context.args], prog_name="perago", obj=engines())
 
     return command
 
@@ -85,6 +87,7 @@ telling.add_to(app, _LOOK)
 records.add_to(app, _LOOK)
 mend.add_to(app, _MEND)
 define.add_to(app, _DEFINE)
+initrepo.add_to(app, _DEFINE)
 _AS_GIVEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
 for _name, _help in _SIMULATOR.items():
     app.command(_name, help=_help, context_settings=_AS_GIVEN, rich_help_panel=_PROTOCOL)(_simulator(_name))

@@ -126,6 +126,8 @@ def log_to_screen(*, verbose: bool, as_json: bool = False) -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True)
+    # Libraries tell of every request; a worker that polls would drown its own words in them.
+    logging.getLogger("httpx").setLevel(logging.DEBUG if verbose else logging.WARNING)
 
 
 class _JsonLines(logging.Formatter):

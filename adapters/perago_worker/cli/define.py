@@ -1,4 +1,4 @@
-"""Commands about task definitions: extract, register, diff."""
+"""Commands about what the orchestrator is told: definitions of tasks and of pipelines."""
 
 from __future__ import annotations
 
@@ -8,14 +8,31 @@ from typing import Annotated
 
 import typer
 
-from perago_worker.cli.console import AsJson, CommandError, add_commands, messages, out, print_json, project_of
-from perago_worker.pipelines import pipelines_of
-from perago_worker.taskdefs import differences, document
+from perago_worker.cli.console import (
+    AsJson,
+    CommandError,
+    Project,
+    add_commands,
+    messages,
+    out,
+    print_json,
+    project_of,
+    teaching,
+)
+from perago_worker.declaring import check_pipeline
+from perago_worker.pipelines import Pipelines, pipelines_of
+from perago_worker.recovering import own_tasks
+from perago_worker.settings import PipelineSettings
+from perago_worker.task import TaskDefinition
+from perago_worker.taskdefs import Difference, differences, document
 
 
 def add_to(app: typer.Typer, panel: str) -> None:
     """Add these commands."""
     add_commands(app, panel, extract=extract, register=register, diff=diff)
+    pipeline = typer.Typer(no_args_is_help=True, help="Define pipelines at the orchestrator.")
+    pipeline.command("register")(teaching(register_pipelines))
+    app.add_typer(pipeline, name="pipeline", rich_help_panel=panel)
 
 
 def extract(
@@ -26,7 +43,9 @@ def extract(
 ) -> None:
     """Write the definitions of the project's tasks as JSON, as Conductor takes them."""
     del as_json  # so that --json may be said everywhere
-    documents = [document(task) for task in project_of(context).tasks().values()]
+    project = project_of(context)
+    budget = project.settings.budget.budget()
+    documents = [document(task, budget) for task in project.tasks().values()]
     if output is None:
         print_json(documents)
     else:
@@ -40,18 +59,44 @@ def extract(
 def register(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Make the project's tasks known to the orchestrator."""
     project = project_of(context)
-    tasks = project.tasks()
-    pipelines_of(project.stack).register(tasks.values())
+    tasks = _all_tasks(project)
+    _words(project).register(tasks.values())
     if as_json:
         print_json({"registered": list(tasks)})
     else:
         out.print(f"registered {', '.join(tasks)}")
 
 
+def register_pipelines(
+    context: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(help="Pipelines of perago.toml; all if none is given.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Define pipelines as workflows of the orchestrator, so that anybody can start one by its name."""
+    project = project_of(context)
+    words = _words(project)
+    chosen = _chosen(project, names or [])
+    for name, pipeline in chosen.items():
+        check_pipeline(name, pipeline, project.tasks())
+    missing = [str(each) for each in differences(_all_tasks(project).values(), words) if not each.field]
+    if missing and words.shared:
+        # A workflow that names an unknown task would start, and wait for ever with the server's defaults.
+        raise CommandError(f"{'; '.join(missing)}. Run `perago register` first")
+    for name, pipeline in chosen.items():
+        words.define(name, pipeline)
+    if as_json:
+        print_json({"registered": list(chosen)})
+    else:
+        out.print(f"registered {', '.join(chosen)}; start one with `perago run NAME --on ORCHESTRATOR`")
+
+
 def diff(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show where what is registered is not what is declared; exit code 1 if there is a difference."""
     project = project_of(context)
-    found = differences(project.tasks().values(), pipelines_of(project.stack).registered())
+    words = _words(project)
+    tasks = differences(_all_tasks(project).values(), words)
+    found = (*tasks, *_pipeline_differences(project, words))
     if as_json:
         shown = [
             {"task": each.task, "field": each.field, "declared": each.declared, "registered": each.registered}
@@ -62,7 +107,37 @@ def diff(context: typer.Context, *, as_json: AsJson = False) -> None:
         for each in found:
             out.print(str(each), markup=False)
         if found:
-            out.print("`perago register` registers what is declared")
+            out.print("`perago register` and `perago pipeline register` register what is declared")
         else:
             out.print("[green]registered as declared[/green]")
     raise typer.Exit(1 if found else 0)
+
+
+def _words(project: Project) -> Pipelines:
+    return pipelines_of(project.stack, project.settings.budget.budget())
+
+
+def _all_tasks(project: Project) -> dict[str, TaskDefinition]:
+    return {**project.tasks(), **own_tasks(project.settings, project.stack)}
+
+
+def _chosen(project: Project, names: list[str]) -> dict[str, PipelineSettings]:
+    known = project.settings.pipelines
+    unknown = [name for name in names if name not in known]
+    if unknown or not known:
+        there = ", ".join(known) or "none"
+        raise CommandError(
+            f"expected pipelines of perago.toml; found {', '.join(unknown) or 'none'}. There are: {there}"
+        )
+    return {name: known[name] for name in names or known}
+
+
+def _pipeline_differences(project: Project, words: Pipelines) -> tuple[Difference, ...]:
+    found: list[Difference] = []
+    for name, pipeline in project.settings.pipelines.items():
+        fields = words.unlike(name, pipeline)
+        if fields is None:
+            found.append(Difference(f"pipeline {name}", "", None, None))
+        else:
+            found += [Difference(f"pipeline {name}", each, "as in perago.toml", "otherwise") for each in fields]
+    return tuple(found)

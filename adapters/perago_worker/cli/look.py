@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -13,7 +15,7 @@ from perago_core.values import Commit, Target
 from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, out, print_json, project_of
 from perago_worker.cli.showing import describe, show
 from perago_worker.cli.targets import target_of
-from perago_worker.doctoring import Finding, examine
+from perago_worker.doctoring import Finding, examine, examine_spark
 from perago_worker.explaining import explain as explanation
 from perago_worker.pipelines import pipelines_of
 
@@ -109,7 +111,8 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
     findings: list[Finding] = []
     table = Table(box=None, show_header=False)
     with messages.status("looking"):
-        for each in examine(project.settings, lambda: ", ".join(project.tasks())):
+        spark = examine_spark(project.settings.spark, project.tasks, os.environ)
+        for each in chain(examine(project.settings, lambda: ", ".join(project.tasks())), spark):
             findings.append(each)
             mark = "[green]fine[/green]" if each.fine else "[red]trouble[/red]"
             table.add_row(mark, each.what, escape(each.found if each.fine else f"{each.found}. {each.fix}"))

@@ -1,9 +1,11 @@
-"""``perago run``: a pipeline or a single task, here, from the head of its branch to its end."""
+"""``perago run``: a pipeline or a single task, from the head of its branch to its end; here, or by others."""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -15,10 +17,16 @@ from perago_worker.assembly import assemble, draining_on_signals
 from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, project_of
 from perago_worker.cli.showing import show
 from perago_worker.cli.targets import target_of
+from perago_worker.declaring import check_pipeline
 from perago_worker.pipelines import Pipelines, PipelineView, head_of, pipelines_of
+from perago_worker.recovering import own_tasks
 from perago_worker.registry import Registry
 from perago_worker.settings import PipelineSettings, StepSettings
+from perago_worker.taskdefs import settle_drift
 from perago_worker.worker import Worker
+
+#: Seconds between two looks whether anybody works at all.
+_LOOK_FOR_WORKERS = 10.0
 
 
 def add_to(app: typer.Typer, panel: str) -> None:
@@ -38,10 +46,18 @@ def run(
     target: Annotated[
         str, typer.Option(metavar="REPOSITORY/BRANCH", help="Where a task publishes; the project's only target else.")
     ] = "",
+    on: Annotated[
+        str, typer.Option(metavar="ORCHESTRATOR", help="Only start and follow it there (local, conductor).")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Run a pipeline or a single task here. What a pipeline's steps quote as ${params.NAME} is given by --param."""
+    """Run a pipeline or a single task here. What a pipeline's steps quote as ${params.NAME} is given by --param.
+
+    With --on it is only started and followed; the workers that poll that orchestrator do the work.
+    """
     project = project_of(context)
+    if on:
+        project.overrides.setdefault("orchestrator", {})["kind"] = on
     tasks = project.tasks()
     given = _params(params, param)
     own = project.settings.pipelines.get(name)
@@ -50,16 +66,53 @@ def run(
     pipeline, where = (
         _single(project, tasks, name, given, target) if own is None else (own, Target(own.repository, own.branch))
     )
-    words = pipelines_of(project.stack)
-    words.register(tasks.values())
+    check_pipeline(name, pipeline, tasks)
+    words = pipelines_of(project.stack, project.settings.budget.budget())
+    if not on:
+        own_and_theirs = {**tasks, **own_tasks(project.settings, project.stack)}
+        settle_drift(own_and_theirs, words, project.settings.orchestrator.on_drift)
+    _settle_definition(project, words, name, pipeline)
+    if where is not None:
+        _warn_of_rivals(project, words, where)
     ref = None if where is None else _begin_at(project, where)
-    with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
-        workflow_id = words.start(name, pipeline, ref, given if own else {})
-        view = _watch(words, workflow_id, len(pipeline.steps), assembled.worker)
+    begin = partial(words.start, name, pipeline, ref, given if own else {})
+    steps = len(pipeline.all_steps)
+    if on:
+        view = _follow(words, begin(), steps)
+    else:
+        with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
+            view = _work_off(words, begin(), steps, assembled.worker)
     show(view, as_json=as_json)
     if view.running:
         messages.print("stopped before its end; a `perago worker` of this project goes on with it")
     raise typer.Exit(0 if view.succeeded else 1)
+
+
+def _settle_definition(project: Project, words: Pipelines, name: str, pipeline: PipelineSettings) -> None:
+    """Start nothing under a name that is defined as something else."""
+    fields = words.unlike(name, pipeline)
+    if not fields:
+        return
+    told = f"pipeline {name} is registered otherwise than declared: {', '.join(fields)}"
+    match project.settings.orchestrator.on_drift:
+        case "register":
+            words.define(name, pipeline)
+        case "warn":
+            messages.print(f"[yellow]warning:[/yellow] {told}; what is registered runs")
+        case "fail":
+            raise CommandError(f"{told}. `perago pipeline register {name}` registers what is declared")
+
+
+def _warn_of_rivals(project: Project, words: Pipelines, target: Target) -> None:
+    """Say that somebody else writes to the branch: of two, the one that publishes second is refused (P-21)."""
+    names = [
+        name for name, each in project.settings.pipelines.items() if Target(each.repository, each.branch) == target
+    ]
+    for each in words.rivals(target, names):
+        messages.print(
+            f"[yellow]warning:[/yellow] workflow {each} already runs on {target}: wait for it, or one of the two will "
+            "find the branch moved, and fail"
+        )
 
 
 def _single(
@@ -112,32 +165,61 @@ def _begin_at(project: Project, target: Target) -> CommitRef:
     return head_of(project.stack, target)
 
 
-def _watch(words: Pipelines, workflow_id: str, steps: int, worker: Worker) -> PipelineView:
+def _work_off(words: Pipelines, workflow_id: str, steps: int, worker: Worker) -> PipelineView:
     """Let the worker work until the pipeline has ended, or the worker was told to stop."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     helper = threading.Thread(target=worker.run, name="worker")
     helper.start()
     try:
-        with Progress(*columns, console=messages, transient=True) as bar:
-            task = bar.add_task("starting", total=steps)
+        with _Bar(steps) as bar:
             while True:
                 works = helper.is_alive()
-                view = words.view(workflow_id)
-                assert view is not None
-                last = view.attempts[-1] if view.attempts else None
-                what = (
-                    "starting" if last is None else f"{last.step}, attempt {last.number}: {last.status.value.lower()}"
-                )
-                bar.update(task, completed=len(view.output), description=what)
+                view = bar.show(words, workflow_id)
                 if not view.running or not works:
                     return view
                 helper.join(0.05)
     finally:
         worker.drain()
         helper.join()
+
+
+def _follow(words: Pipelines, workflow_id: str, steps: int) -> PipelineView:
+    """Watch until the pipeline has ended, or nobody wants to watch any more."""
+    messages.print(f"started {workflow_id}")
+    looked = time.monotonic()
+    with _Bar(steps) as bar:
+        view = bar.show(words, workflow_id)
+        try:
+            while view.running:
+                time.sleep(0.3)
+                view = bar.show(words, workflow_id)
+                if time.monotonic() - looked > _LOOK_FOR_WORKERS:
+                    looked = time.monotonic()
+                    for task in words.unattended(view):
+                        messages.print(f"[yellow]warning:[/yellow] no worker asks for {task}; start `perago worker`")
+        except KeyboardInterrupt:
+            messages.print(f"it goes on without you; look with `perago status {workflow_id}`")
+    return view
+
+
+class _Bar(Progress):
+    """How far a pipeline is."""
+
+    def __init__(self, steps: int) -> None:
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        super().__init__(*columns, console=messages, transient=True)
+        self._task = self.add_task("starting", total=steps)
+
+    def show(self, words: Pipelines, workflow_id: str) -> PipelineView:
+        """Look at the pipeline and show how far it is."""
+        view = words.view(workflow_id)
+        assert view is not None
+        last = view.attempts[-1] if view.attempts else None
+        what = "starting" if last is None else f"{last.step}, attempt {last.number}: {last.status.value.lower()}"
+        self.update(self._task, completed=len(view.output), description=what)
+        return view

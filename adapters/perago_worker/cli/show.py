@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from attrs import evolve
+from rich.markup import escape
 from rich.panel import Panel
 
 from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, out, print_json
 from perago_worker.cli.showing import show
 from perago_worker.cli.telling import story_of, write_page
-from perago_worker.demo import DemoError, Ending, play
+from perago_worker.demo import FILES, SPARK, DemoError, Edition, Ending, play
+from perago_worker.demo_orders import look
+from perago_worker.demo_page import page
 
 
 def add_to(app: typer.Typer, panel: str) -> None:
@@ -24,33 +29,52 @@ def add_to(app: typer.Typer, panel: str) -> None:
 def demo(
     *,
     folder: Annotated[Path | None, typer.Option(help="Where to play; a new temporary folder if not given.")] = None,
+    on_files: Annotated[bool, typer.Option("--files", help="Play on plain files, without Spark; quicker.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Play a pipeline in which a worker is killed and another comes back from the dead, and see what is left."""
+    """Play a data pipeline in which a worker is killed and another comes back from the dead, and see what is left."""
+    if not on_files and find_spec("pyspark") is None:
+        raise CommandError("pyspark is not installed: pip install 'perago-core[spark]', or play `perago demo --files`")
     place = Path(tempfile.mkdtemp(prefix="perago-demo-")) if folder is None else folder
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise CommandError(f"{folder} is not empty: the demo wants a folder of its own")
-    begun = time.monotonic()
-    with messages.status("starting a worker") as status:
-
-        def tell(line: str) -> None:
-            messages.print(f"[dim]{time.monotonic() - begun:5.1f} s[/dim]  {line}")
-            status.update("waiting for what happens next")
-
-        try:
-            ending = play(place, tell)
-        except DemoError as error:
-            raise CommandError(f"the demo did not come to its end: {error} (in {place})") from None
-    page = place / "timeline.html"
-    write_page(story_of(Project(place), ending.view.workflow_id), page)
+    try:
+        ending, story = _play(place, FILES if on_files else SPARK)
+        project = Project(place)
+        timeline = place / "timeline.html"
+        write_page(story_of(project, ending.view.workflow_id), timeline)
+        shown = timeline
+        if not on_files:
+            result = look(project.stack, ending)
+            ending = evolve(ending, promises=(*ending.promises, *result.promises))
+            shown = place / "result.html"
+            shown.write_text(page(ending, result, story, timeline.name), encoding="utf-8")
+    except DemoError as error:
+        raise CommandError(f"the demo did not come to its end: {error} (in {place})") from None
     if as_json:
-        print_json(_data(ending, place, page))
+        print_json(_data(ending, place, shown, timeline))
     else:
-        _print(ending, place, page)
+        _print(ending, place, shown, timeline)
     raise typer.Exit(0 if ending.held else 1)
 
 
-def _print(ending: Ending, place: Path, page: Path) -> None:
+def _play(place: Path, edition: Edition) -> tuple[Ending, list[str]]:
+    """Play it, and give what was told on the way."""
+    begun = time.monotonic()
+    story: list[str] = []
+    with messages.status("starting a worker") as status:
+
+        def tell(line: str) -> None:
+            story.append(line)
+            messages.print(f"[dim]{time.monotonic() - begun:5.1f} s[/dim]  {escape(line)}")
+
+        def murmur(line: str) -> None:
+            status.update(f"[dim]{time.monotonic() - begun:5.1f} s[/dim]  {escape(line)}")
+
+        return play(place, edition, tell, murmur), story
+
+
+def _print(ending: Ending, place: Path, shown: Path, timeline: Path) -> None:
     out.print()
     show(ending.view, as_json=False)
     out.print()
@@ -63,17 +87,21 @@ def _print(ending: Ending, place: Path, page: Path) -> None:
     for each in ending.promises:
         mark = "[green]held[/green]  " if each.held else "[red]BROKEN[/red]"
         out.print(f"{mark}  {each.says}{'' if each.held else f'; found {each.found}'}")
-    out.print(f"\nevery step of it, to go through with the arrow keys: {page}")
+    out.print()
+    if shown != timeline:
+        out.print(f"the result, as a page with a chart: {shown}")
+    out.print(f"every step of it, to go through with the arrow keys: {timeline}")
     out.print(
         f"the data is an ordinary git repository: git --git-dir {place}/.perago/store/lake.git log --oneline main"
     )
 
 
-def _data(ending: Ending, place: Path, page: Path) -> dict[str, object]:
+def _data(ending: Ending, place: Path, shown: Path, timeline: Path) -> dict[str, object]:
     return {
         "held": ending.held,
         "promises": [{"says": each.says, "held": each.held} for each in ending.promises],
         "history": [commit.ref for commit in ending.history],
         "folder": str(place),
-        "timeline": str(page),
+        "page": str(shown),
+        "timeline": str(timeline),
     }

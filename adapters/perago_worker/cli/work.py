@@ -20,7 +20,10 @@ from perago_worker.cli.console import (
     print_json,
     project_of,
 )
+from perago_worker.declaring import check_pipeline
 from perago_worker.pipelines import pipelines_of
+from perago_worker.recovering import own_tasks
+from perago_worker.taskdefs import settle_drift
 
 _TEMPLATE = ("perago.toml", "pipeline.py")
 
@@ -59,11 +62,7 @@ def check(context: typer.Context, *, as_json: AsJson = False) -> None:
     project = project_of(context)
     settings, tasks = project.settings, project.tasks()
     for name, pipeline in settings.pipelines.items():
-        unknown = sorted({step.task for step in pipeline.steps} - set(tasks))
-        if unknown:
-            raise CommandError(
-                f"pipeline {name} names tasks that do not exist: {', '.join(unknown)}; there are {', '.join(tasks)}"
-            )
+        check_pipeline(name, pipeline, tasks)
     warnings = [
         f"task {each.name}: {warning}"
         for each in tasks.values()
@@ -83,7 +82,7 @@ def check(context: typer.Context, *, as_json: AsJson = False) -> None:
         )
     out.print(table)
     for name, pipeline in settings.pipelines.items():
-        order = " -> ".join(step.task for step in pipeline.steps)
+        order = " -> ".join(" | ".join(step.task for step in stage) for stage in pipeline.stages)
         out.print(f"pipeline {name}: {order} on {pipeline.repository}/{pipeline.branch}")
     for warning in warnings:
         messages.print(f"[yellow]warning:[/yellow] {warning}")
@@ -100,7 +99,11 @@ def worker(
     project = project_of(context)
     log_to_screen(verbose=verbose, as_json=as_json)
     tasks = project.tasks()
-    pipelines_of(project.stack).register(tasks.values())
+    settle_drift(
+        {**tasks, **own_tasks(project.settings, project.stack)},
+        pipelines_of(project.stack, project.settings.budget.budget()),
+        project.settings.orchestrator.on_drift,
+    )
     with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
         code = assembled.worker.run(until_idle=until_idle)
     raise typer.Exit(code)

@@ -14,7 +14,8 @@ from perago_worker.files.cache import Cache, content_key
 from perago_worker.files.errors import TransferUnknownError, WorkspaceError, shown
 from perago_worker.files.keys import Layout, layout_of
 from perago_worker.files.rooms import Room
-from perago_worker.files.transfer import fetch, place, send, side_by_side
+from perago_worker.files.tally import MovedListener, Tally, nobody
+from perago_worker.files.transfer import Direct, fetch, place, send, side_by_side
 from perago_worker.files.tree import Changes, Difference, clock_of, scan
 
 
@@ -40,8 +41,20 @@ class Folder:
     fetched: int
 
     @classmethod
-    def make(cls, room: Room, origin: Origin, cache: Cache, *, width: int, trusts_times: bool) -> Self:
-        """Fill the room's workspace: one listing, then each content once, from the cache if it is there."""
+    def make(
+        cls,
+        room: Room,
+        origin: Origin,
+        cache: Cache,
+        *,
+        width: int,
+        trusts_times: bool,
+        moved: MovedListener = nobody,
+    ) -> Self:
+        """Fill the room's workspace: one listing, then each content once, from the cache if it is there.
+
+        ``moved`` is told how far it is; what the cache has need not move, and is no part of the total.
+        """
         answer = origin.source.list(origin.prefix)
         if not isinstance(answer, Done):
             raise WorkspaceError(f"the input {origin.ref} could not be listed: {answer.reason}")
@@ -52,7 +65,8 @@ class Folder:
         }
         contents = {pins[name]: stored for name, stored in layout.files.items()}
         missing = [(pin, stored) for pin, stored in contents.items() if not cache.take(pin.name, stored.size, pin)]
-        side_by_side(lambda each: _fetch(origin.source, each, cache), missing, width)
+        tally = Tally([stored.size for _, stored in missing], moved)
+        side_by_side(lambda each: _fetch(origin.source, each, cache, tally), missing, width)
         _build(room.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
         before = scan(room.work)
         _refuse_collisions(layout, set(before.files))
@@ -68,21 +82,31 @@ class Folder:
         markers = tuple(f"{name}/" for name in sorted(self.layout.folders) if name not in now.folders)
         return Changes(found.written, found.deleted + markers)
 
-    def upload(self, changes: Changes, sink: Sink, *, width: int) -> int:
-        """Send what changed, and only that; then make it visible in one call. Give the number of requests."""
-        prefix = self.origin.prefix
-        stored = side_by_side(lambda name: send(sink, f"{prefix}{name}", self.room.work / name), changes.written, width)
-        answer = sink.link(tuple(stored), tuple(f"{prefix}{name}" for name in changes.deleted))
+    def upload(self, changes: Changes, sink: Sink, *, width: int, moved: MovedListener = nobody) -> int:
+        """Send what changed, and only that; then make it visible. Give the number of requests.
+
+        A folder has one writer, so a sink that can do both in one request is asked to. What a failure leaves behind
+        on the staging name is never committed, because nobody commits after one.
+        """
+        prefix, work = self.origin.prefix, self.room.work
+        tally = Tally([(work / name).stat().st_size for name in changes.written], moved)
+        sent = side_by_side(lambda name: send(sink, f"{prefix}{name}", work / name, tally), changes.written, width)
+        requests = sum(each.operations for each in sent)
+        stored = () if isinstance(sink, Direct) else tuple(each.value for each in sent)
+        deleted = tuple(f"{prefix}{name}" for name in changes.deleted)
+        if not stored and not deleted:
+            return requests
+        answer = sink.link(stored, deleted)
         if isinstance(answer, Done):
-            return len(stored) + answer.operations
+            return requests + answer.operations
         if isinstance(answer, Unknown):
             raise TransferUnknownError(f"the changes may or may not be staged: {answer.reason}")
         raise WorkspaceError(f"the changes were not staged: {answer.reason}")
 
 
-def _fetch(source: Source, content: tuple[Path, Stored], cache: Cache) -> None:
+def _fetch(source: Source, content: tuple[Path, Stored], cache: Cache, tally: Tally) -> None:
     pin, stored = content
-    fetch(source, stored, pin)
+    fetch(source, stored, pin, tally)
     cache.keep(pin.name, pin)
 
 

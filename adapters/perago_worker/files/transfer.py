@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import BinaryIO, NoReturn, Protocol, TypeVar, cast, runtime_checkable
 
-from perago_core.answers import Done, Unknown
+from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Sink, Source, Stored
 from perago_worker.files.errors import TransferUnknownError, WorkspaceError, shown
+from perago_worker.files.tally import Tally, Watched
 from perago_worker.files.tree import open_plain
 
 T = TypeVar("T")
@@ -26,19 +27,35 @@ def side_by_side(work: Callable[[T], R], items: Iterable[T], width: int) -> list
         return list(pool.map(work, items))
 
 
-def fetch(source: Source, stored: Stored, pin: Path) -> None:
+@runtime_checkable
+class Direct(Protocol):
+    """A sink that can also put and link one object in a single request.
+
+    Only for whoever writes each path once and has no rivals, as the one process that uploads a folder. Where two may
+    write one path, as Spark's speculative tasks do, the loser would be published.
+    """
+
+    def write(self, path: str, data: BinaryIO) -> Answer[Stored]:
+        """Store bytes and make them visible on the staging branch."""
+        ...
+
+
+def fetch(source: Source, stored: Stored, pin: Path, tally: Tally) -> None:
     """Read one object into a file that nobody writes to again."""
     answer = source.get(stored.path)
     if not isinstance(answer, Done):
         raise WorkspaceError(f"{shown(stored.path)} could not be read: {answer.reason}")
     half = pin.with_suffix(".half")
     with answer.value as data, half.open("xb") as file:
-        shutil.copyfileobj(data, file, _CHUNK)
+        while chunk := data.read(_CHUNK):
+            file.write(chunk)
+            tally.add(len(chunk))
         size = file.tell()
     if size != stored.size:
         raise WorkspaceError(f"expected {stored.size} bytes of {shown(stored.path)}; found {size}. Try again")
     half.chmod(0o444)
     half.replace(pin)
+    tally.add(0, files=1)
 
 
 def place(pin: Path, size: int, to: Path, mode: int) -> None:
@@ -61,12 +78,14 @@ def _cut_short(to: Path) -> NoReturn:
     raise OSError(f"no bytes came while copying to {to.name}")
 
 
-def send(sink: Sink, path: str, file: Path) -> Stored:
-    """Store the bytes of one file."""
-    with open_plain(file) as data:
-        answer = sink.put(path, data)
+def send(sink: Sink, path: str, file: Path, tally: Tally) -> Done[Stored]:
+    """Store the bytes of one file, and make them visible at once where the sink can."""
+    with open_plain(file) as plain:
+        data = cast("BinaryIO", Watched(plain, tally))
+        answer = sink.write(path, data) if isinstance(sink, Direct) else sink.put(path, data)
     if isinstance(answer, Done):
-        return answer.value
+        tally.add(0, files=1)
+        return answer
     if isinstance(answer, Unknown):
         raise TransferUnknownError(f"{shown(path)} may or may not be stored: {answer.reason}")
     raise WorkspaceError(f"{shown(path)} was not stored: {answer.reason}")

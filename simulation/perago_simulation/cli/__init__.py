@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import typer
 
+from perago_simulation.cli.campaign import campaign_command
 from perago_simulation.cli.catalogues import ladder_command, mutants_command, windows_command
 from perago_simulation.cli.machines import check_trace_command, diagram_command
 from perago_simulation.cli.runs import explore_command, replay_command, simulate_command
@@ -18,6 +19,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 _COMMANDS: Mapping[str, Callable[..., None]] = {
     "explore": explore_command,
     "simulate": simulate_command,
+    "campaign": campaign_command,
     "replay": replay_command,
     "mutants": mutants_command,
     "windows": windows_command,

@@ -1,0 +1,200 @@
+"""The orchestrator port on Conductor: translates, and decides nothing.
+
+Conductor answers 200 to late results, to second ones and to heartbeats of anybody. So nothing here is believed because
+it was answered: a reload reads the task *and* its workflow, and the core compares.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from perago_conductor.connection import Connection, Gone, Unreachable
+from perago_conductor.documents import assignment_of, output_of, snapshot_of
+from perago_conductor.nudge import nudge
+from perago_conductor.sdk import Access, Json, update
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.ports import Assignment
+from perago_core.results import Completed, Result, status_of
+from perago_core.values import Attempt, TaskSnapshot, TaskStatus
+
+#: Beyond 3 MiB Conductor keeps the output elsewhere and shows none, so nobody could read the result back; beyond 10 MiB
+#: it fails the task for good, with answer 200. What is around the result of the body is far below the difference.
+OUTPUT_MAX = 3 * 2**20 - 64 * 2**10
+#: Conductor cuts a reason there itself; what to do next stands at its end.
+REASON_MAX = 500
+#: Conductor refuses to hold a poll for longer.
+LONGEST_WAIT = 5.0
+#: Seconds before a result that found nobody, or had no answer, is sent again.
+_PAUSES = (0.1, 0.3, 1.0, 2.0, 3.0, 4.0)
+
+
+class ConductorOrchestrator:
+    """Any number of workers on any number of machines; threads may share one."""
+
+    output_max = OUTPUT_MAX
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        secret: str = "",
+        ca: Path | None = None,
+        domain: str = "",
+        timeout: float = 10.0,
+        poll_wait: float = 1.0,
+    ) -> None:
+        self.connection = Connection(Access(url, key, secret, ca, timeout))
+        self.domain = domain
+        self._wait = min(poll_wait, LONGEST_WAIT)
+        self._turn = 0
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.connection.close()
+
+    def poll(self, worker_id: str, task_names: tuple[str, ...], limit: int) -> Answer[tuple[Assignment, ...]]:
+        """Take up to ``limit`` tasks of any of the names; if there is none, wait a moment for the first.
+
+        Never a long poll for more than one: Conductor holds it until as many have come, or the time is over, and what
+        has come already waits with it.
+        """
+        found: list[Assignment] = []
+        failed: NotDone | Unknown | None = None
+        operations = 0
+        for name, count, wait in self._questions(task_names, limit):
+            if found and wait:
+                break
+            if len(found) == limit:
+                break
+            operations += 1
+            answer = self._poll_one(worker_id, name, min(count, limit - len(found)), wait)
+            if isinstance(answer, Done):
+                found += [assignment_of(task) for task in answer.value]
+            else:
+                failed = answer
+        if failed is not None and not found:
+            return failed
+        # What another name's poll has assigned would be run by nobody if this were a failure.
+        return Done(tuple(found), operations)
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task, then its workflow; of a completed one also what the workflow went on with.
+
+        Two small documents, not the workflow with all its tasks: that one grows with every step and every result.
+        """
+        read = self.connection.ask("GET", "/tasks/{id}", {"id": task_id})
+        if isinstance(read, Gone):
+            return Done(None)
+        if not isinstance(read, Done):
+            return read
+        task: Json = read.value
+        whole = "true" if task["status"] == TaskStatus.COMPLETED.value else "false"
+        read = self.connection.ask("GET", "/workflow/{id}", {"id": workflow_id}, query={"includeTasks": whole})
+        if isinstance(read, Gone) or task["workflowInstanceId"] != workflow_id:
+            return Done(None, operations=2)
+        if not isinstance(read, Done):
+            return read
+        return Done(snapshot_of(task, read.value), operations=2)
+
+    def extend(self, attempt: Attempt) -> Answer[None]:
+        """Send one heartbeat. Not the status update of the same name: that one hands the task back."""
+        return self._update(attempt, TaskStatus.IN_PROGRESS, extend=True)
+
+    def report(self, attempt: Attempt, result: Result) -> Answer[None]:
+        """Send the result; again if it found nobody or had no answer, while the task is this delivery's.
+
+        Conductor takes the first result of an open task and ignores the rest, so sending it again changes nothing if
+        it arrived. But a task that was handed out again meanwhile would take it for its new owner's.
+        """
+        end = time.monotonic() + attempt.budget.completion_reserve
+        answer = self._send(attempt, result)
+        uncertain = isinstance(answer, Unknown)
+        for pause in _PAUSES:
+            if not isinstance(answer, Unknown | Unreachable) or time.monotonic() + pause > end:
+                break
+            time.sleep(pause)
+            seen = self.reload(attempt.workflow_id, attempt.task_id)
+            if not isinstance(seen, Done):
+                continue
+            if not _is_delivery_of(attempt, seen.value):
+                break
+            answer = self._send(attempt, result)
+            uncertain = uncertain or isinstance(answer, Unknown)
+        if isinstance(answer, Unreachable) and uncertain:
+            return Unknown(answer.reason)  # an earlier try may have arrived
+        return answer
+
+    def log(self, task_id: str, line: str) -> None:
+        """Append a line to the task's log."""
+        self.connection.log(task_id, line)
+
+    def nudge(self, workflow_id: str) -> Answer[None]:
+        """Have Conductor look whether an attempt of this workflow has fallen silent."""
+        return nudge(self.connection, workflow_id)
+
+    # ---- how
+
+    def _questions(self, names: tuple[str, ...], limit: int) -> Iterator[tuple[str, int, float]]:
+        """Say whom to ask for how many and how long to wait: all for what is there, then each for its first."""
+        if not names or limit < 1:
+            return
+        self._turn += 1
+        first = self._turn % len(names)
+        turns = (*names[first:], *names[:first])
+        if len(names) > 1 or limit > 1:
+            for name in turns:
+                yield name, limit, 0.0
+        for name in turns:
+            yield name, 1, self._wait / len(names)
+
+    def _poll_one(self, worker_id: str, name: str, count: int, wait: float) -> Answer[list[Json]]:
+        query: dict[str, str | int] = {"workerid": worker_id, "count": count, "timeout": round(wait * 1000)}
+        if self.domain:
+            query["domain"] = self.domain
+        answer = self.connection.ask("GET", "/tasks/poll/batch/{name}", {"name": name}, query=query, wait=wait)
+        if isinstance(answer, Done) and not isinstance(answer.value, list):
+            return Unknown(f"expected a list of tasks named {name!r}, found {type(answer.value).__name__}")
+        return answer
+
+    def _send(self, attempt: Attempt, result: Result) -> Answer[None]:
+        status = status_of(result)
+        if isinstance(result, Completed):
+            return self._update(attempt, status, output=output_of(attempt, result))
+        return self._update(attempt, status, reason=_text(str(result.refusal))[:REASON_MAX])
+
+    def _update(
+        self,
+        attempt: Attempt,
+        status: TaskStatus,
+        *,
+        output: dict[str, Json] | None = None,
+        reason: str | None = None,
+        extend: bool = False,
+    ) -> Answer[None]:
+        body = update(
+            attempt.workflow_id,
+            attempt.task_id,
+            attempt.worker_id,
+            status.value,
+            output=output,
+            reason=reason,
+            extend=extend,
+        )
+        answer = self.connection.ask("POST", "/tasks", body=body)
+        return Done(None) if isinstance(answer, Done) else answer
+
+
+def _is_delivery_of(attempt: Attempt, seen: TaskSnapshot | None) -> bool:
+    return (
+        seen is not None
+        and seen.status is TaskStatus.IN_PROGRESS
+        and (seen.started_at, seen.poll_count) == (attempt.started_at, attempt.poll_count)
+    )
+
+
+def _text(text: str) -> str:
+    """Write half a surrogate pair, which a file name may bring in and no UTF-8 can hold, as JSON would."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,200 @@
+"""The untyped edge: Conductor's own client, tamed. Nothing else in this package imports it.
+
+What it does by itself and must not do here:
+
+* It sends a GET again after a lost answer. A poll *is* a GET: the first batch would be assigned and run by nobody.
+* After such an error it replaces the transport by one that knows neither our CA nor our time-outs.
+* Its models turn an answer with a field they dislike into ``None``, which would look like an empty queue. So answers
+  are read as plain JSON; only what we send is one of its models.
+
+It keeps authentication: a token for key and secret, renewed before it ends or when the server no longer knows it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx
+from attrs import field, frozen
+from conductor.client.configuration import configuration  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+from conductor.client.http import api_client, models  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+Json: TypeAlias = Any
+
+#: The library, as far as it is used. It has no types.
+_library: Any = api_client
+_configuration: Any = configuration
+_models: Any = models
+_ApiError: type[Exception] = _library.rest.ApiException
+_LockedOut: type[Exception] = _library.rest.AuthorizationException
+
+
+@frozen
+class Access:
+    """Where the server is and how to be let in. ``timeout``: seconds for an answer, beyond what a long poll waits."""
+
+    url: str
+    key: str = ""
+    secret: str = field(default="", repr=False)
+    ca: Path | None = None
+    timeout: float = 10.0
+
+    @property
+    def api(self) -> str:
+        """Give the address of the API: what was configured, or ``/api`` below it if that is a bare server."""
+        url = httpx.URL(self.url.rstrip("/"))
+        return str(url) if url.path.strip("/") else f"{str(url).rstrip('/')}/api"
+
+    def client(self) -> httpx.Client:
+        """Make the HTTP client. One for the process: each costs a third of a second of TLS set-up."""
+        verify: ssl.SSLContext | bool = self.url.startswith("https:")
+        if self.ca is not None:
+            verify = ssl.create_default_context(cafile=str(self.ca))
+        limits = httpx.Limits(max_connections=256, max_keepalive_connections=64)
+        return httpx.Client(transport=Once(httpx.HTTPTransport(verify=verify, limits=limits)), timeout=self.timeout)
+
+
+@frozen
+class Request:
+    """What to ask. ``places`` fill the braces of the path; ``wait``: seconds the server may take its time for."""
+
+    method: str
+    path: str
+    places: Mapping[str, str] = field(factory=dict[str, str])
+    query: Mapping[str, str | int] = field(factory=dict[str, "str | int"])
+    body: object = None
+    wait: float = 0.0
+
+
+class NeverSent(Exception):  # noqa: N818  what became of the request
+    """No connection: the server has seen nothing of the request."""
+
+
+class Unanswered(Exception):  # noqa: N818  as above
+    """The request may have arrived; no answer did."""
+
+
+class Once(httpx.BaseTransport):
+    """Sends each request once. Its errors are none of httpx's, so that the client library does not send again."""
+
+    def __init__(self, inner: httpx.BaseTransport) -> None:
+        self._inner = inner
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send, and read the whole answer, so that a connection lost while reading is noticed here."""
+        try:
+            response = self._inner.handle_request(request)
+            response.read()
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as problem:
+            raise NeverSent(_words(problem)) from None
+        except httpx.TransportError as problem:
+            raise Unanswered(_words(problem)) from None
+        return response
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+@frozen
+class Refused(Exception):  # noqa: N818  as above
+    """The server answered with something else than success."""
+
+    status: int
+    message: str
+
+
+class Sdk:
+    """One server, one HTTP client. Threads may share it."""
+
+    def __init__(self, access: Access) -> None:
+        self._http = access.client()
+        self._timeout = access.timeout
+        self._url = access.api
+        settings: Any = _configuration.Configuration(server_api_url=access.api)
+        # Else an environment variable of that name would decide, whatever our own settings say.
+        settings.authentication_settings = (
+            _configuration.AuthenticationSettings(key_id=access.key, key_secret=access.secret) if access.key else None
+        )
+        settings.http_connection = self._http
+        self._api: Any = _library.ApiClient(settings)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def call(self, request: Request) -> Json:
+        """Send a request and give the answer; raises ``Refused``, ``NeverSent`` or ``Unanswered``."""
+        try:
+            return self._call(request)
+        except _LockedOut as problem:
+            # Refused before anything happened. The library renews a token it knows to be old; one that could not be
+            # had when we started, because the server was away, it would never ask for again.
+            if not self._api.force_refresh_auth_token():
+                raise _what_happened(problem) from None
+        except _ApiError as problem:
+            raise _what_happened(problem) from None
+        try:
+            return self._call(request)
+        except _ApiError as problem:
+            raise _what_happened(problem) from None
+
+    def _call(self, request: Request) -> Json:
+        return self._api.call_api(
+            request.path,
+            request.method,
+            path_params=dict(request.places),
+            query_params=list(request.query.items()),
+            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            body=request.body,
+            response_type="object",
+            _return_http_data_only=True,
+            _request_timeout=self._timeout + request.wait,
+        )
+
+    def send_text(self, path: str, text: str) -> None:
+        """Post plain text. The library would send it with its quotes and backslashes escaped."""
+        token: Any = self._api.get_authentication_headers()
+        headers: dict[str, str] = {"Content-Type": "text/plain; charset=utf-8", **(token or {"header": {}})["header"]}
+        response = self._http.post(self._url + path, content=text.encode("utf-8", "backslashreplace"), headers=headers)
+        if not response.is_success:
+            raise Refused(response.status_code, response.text[:200])
+
+
+def update(
+    workflow_id: str,
+    task_id: str,
+    worker_id: str,
+    status: str,
+    *,
+    output: Mapping[str, Json] | None = None,
+    reason: str | None = None,
+    extend: bool = False,
+) -> object:
+    """Make the body of an update."""
+    return _models.TaskResult(
+        workflow_instance_id=workflow_id,
+        task_id=task_id,
+        worker_id=worker_id,
+        status=status,
+        output_data=None if output is None else dict(output),
+        reason_for_incompletion=reason,
+        extend_lease=extend,
+    )
+
+
+def _what_happened(problem: Any) -> Exception:  # noqa: ANN401  the library's, untyped
+    """Give what really happened: the library wraps whatever its transport raises."""
+    cause = problem.__context__
+    if isinstance(cause, NeverSent | Unanswered):
+        return cause
+    if not problem.status:
+        return Unanswered(str(problem.reason))
+    return Refused(int(problem.status), str(problem.message or problem.reason or "no reason given"))
+
+
+def _words(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__

@@ -1,0 +1,93 @@
+"""``perago init-repo``: puts the hook on a branch, or a newer one in its place, and sees that it is there.
+
+The hook travels as any publication does: staged, planned by the fence, merged onto the head that was seen. A direct
+commit would leave an uncommitted object on the target if we died in between, and nothing could be published then.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from secrets import token_hex
+from typing import TypeVar
+
+from attrs import frozen
+
+from perago_core import fence
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target
+from perago_lakefs import hook
+from perago_lakefs.answers import Refused, Uncertain, answer
+from perago_lakefs.connection import Connection
+from perago_lakefs.first import first_commit
+from perago_lakefs.store import LakeFSStore
+from perago_lakefs.wire import Wire
+
+T = TypeVar("T")
+
+
+@frozen
+class Installed:
+    """A branch that carries the hook. ``protected``: merges work there, and replacing what a dead attempt left not."""
+
+    head: CommitRef
+    changed: bool
+    protected: bool
+
+
+def install(connection: Connection, target: Target, *, namespace: str = "", check: bool = False) -> Answer[Installed]:
+    """Install or upgrade; with ``check`` only look. ``namespace``: where a repository is made if there is none."""
+    wire, store = Wire(connection), LakeFSStore(connection)
+
+    def work() -> Installed:
+        if wire.default_branch(target.repository) is None:
+            if not namespace or check:
+                message = f"expected repository {target.repository}, found none: create it, or give its namespace"
+                raise Refused(message)
+            wire.create_repository(target.repository, namespace, target.branch)
+        head = _value(store.head(target))
+        if head is None:
+            raise Refused(f"expected branch {target}, found none: create it, or correct its name")
+        at = head.commit.ref
+        protected = any(fnmatchcase(target.branch, pattern) for pattern in wire.protected(target.repository))
+        if wire.checksum(target.repository, at, hook.PATH) == hook.CHECKSUM:
+            first_commit(wire, target)
+            return Installed(at, changed=False, protected=protected)
+        if check:
+            message = f"expected the hook of this release on {target}, found none or another: run 'perago init-repo'"
+            raise Refused(message)
+        published = _publish(wire, store, target, at)
+        first_commit(wire, target)
+        return Installed(published, changed=True, protected=protected)
+
+    return answer(wire, work)
+
+
+def _publish(wire: Wire, store: LakeFSStore, target: Target, at: CommitRef) -> CommitRef:
+    run = token_hex(8)
+    attempt = Attempt("init-repo", run, 0, f"init-repo/{run}", 1, run, target, at, Backing.SOFT)
+    name = attempt.staging_name
+    _value(store.open_staging(target, name, at))
+    try:
+        wire.upload(target.repository, name, hook.PATH, hook.CONTENT)
+        staged = _value(store.commit(target, name, "Let lakeFS check the expected head of every merge"))
+        return _value(store.publish(_planned(store, attempt, staged).plan))
+    finally:
+        store.drop(target, name)
+
+
+def _planned(store: LakeFSStore, attempt: Attempt, staged: StagedRef | None) -> fence.Allowed:
+    decision = fence.decide(fence.Case(attempt, staged, _value(store.head(attempt.target))))
+    if not isinstance(decision, fence.Allowed) or decision.plan.expected != attempt.input:
+        why = decision.refusal if decision.refusal is not None else "it moved meanwhile"
+        raise Refused(f"{attempt.target} cannot take the hook now: {why}. Run it again")
+    return decision
+
+
+def _value(given: Answer[T]) -> T:
+    match given:
+        case Done(value):
+            return value
+        case NotDone(reason):
+            raise Refused(reason)
+        case Unknown(reason):
+            raise Uncertain(reason)

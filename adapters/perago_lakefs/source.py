@@ -1,0 +1,34 @@
+"""The source on lakeFS: reads one commit, from any process on any machine."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from attrs import frozen
+
+from perago_core.answers import Answer
+from perago_core.ports import Stored
+from perago_core.values import CommitRef
+from perago_lakefs.answers import answer
+from perago_lakefs.connection import Connection
+from perago_lakefs.transfer import Courier
+from perago_lakefs.transfer_reading import listed, opened
+
+
+@frozen
+class LakeFSSource:
+    """Reads one commit. Its folder of hooks is invisible."""
+
+    connection: Connection
+    repository: str
+    ref: CommitRef
+
+    def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
+        """List the objects of the commit under a prefix, a thousand in each request."""
+        courier = Courier(self.connection)
+        return answer(courier, lambda: listed(courier, self.repository, self.ref, prefix))
+
+    def get(self, path: str) -> Answer[BinaryIO]:
+        """Open one object of the commit. It is streamed, and gone on with if the connection is lost."""
+        courier = Courier(self.connection)
+        return answer(courier, lambda: opened(courier, self.repository, self.ref, path))

@@ -1,0 +1,183 @@
+"""The store port on lakeFS: one method, one call of the port, and how many requests it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from attrs import field, frozen
+
+from perago_core.answers import Answer
+from perago_core.checks import count, maybe, text
+from perago_core.names import attempt_number, is_staging_name, task_prefix
+from perago_core.plan import PublishPlan
+from perago_core.policy.events import Capability
+from perago_core.ports import Sink, Source
+from perago_core.value import Value
+from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
+from perago_lakefs import probing, publish
+from perago_lakefs.addresses import branch_name, commit_id, is_commit_id, staging_name
+from perago_lakefs.answers import Problem, answer, body_of, status_of
+from perago_lakefs.claims import Claims
+from perago_lakefs.connection import Connection
+from perago_lakefs.first import first_commit
+from perago_lakefs.sink import LakeFSSink, scratch_name
+from perago_lakefs.source import LakeFSSource
+from perago_lakefs.wire import Wire
+
+T = TypeVar("T")
+
+_BAD_REQUEST = 400
+
+
+@frozen(repr=False)
+class StagingName(Value):
+    """A staging name that exists, and the attempt it belongs to if the task was named and it is that task's."""
+
+    name: str = field(validator=text)
+    number: int | None = field(default=None, validator=maybe(count))
+
+
+class LakeFSStore:
+    """Branches of repositories on a lakeFS server.
+
+    ``repositories``: those in which the probe tries what the server can do; none: all that we may see.
+    """
+
+    def __init__(self, connection: Connection, repositories: tuple[str, ...] = ()) -> None:
+        self._connection = connection
+        self._repositories = repositories
+        self._claims = Claims()
+        self._first: dict[str, CommitRef] = {}
+
+    def head(self, target: Target) -> Answer[Head | None]:
+        """Read the tip in one request, after one that tells whether the branch is dirty: the tip is the later one."""
+
+        def work(wire: Wire) -> Head | None:
+            dirty = wire.is_dirty(target.repository, target.branch)
+            tip = None if dirty is None else wire.tip(target.repository, target.branch)
+            return None if dirty is None or tip is None else Head(tip, dirty)
+
+        return self._answer(work)
+
+    def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
+        """Read one commit by its id."""
+        return self._answer(lambda wire: wire.commit(repository, ref) if is_commit_id(ref) else None)
+
+    def read(self, repository: str, ref: CommitRef) -> Source:
+        """Give the reader of an immutable commit."""
+        return LakeFSSource(self._connection, repository, ref)
+
+    def sink(self, target: Target, name: str) -> Sink:
+        """Give the writer of a staging name."""
+        return LakeFSSink(self._connection, target.repository, name)
+
+    def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
+        """Create a hidden branch at a commit; not done if the name exists, whoever made it (P-42)."""
+        return self._answer(
+            lambda wire: wire.create_branch(target.repository, branch_name(name), commit_id(at)),
+        )
+
+    def commit(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
+
+        def work(wire: Wire) -> StagedRef | None:
+            # The name makes the commit's id unique: executions that stage the same within a second still differ.
+            said = {"perago_name": staging_name(name)}
+            try:
+                made = wire.commit_branch(target.repository, name, message, said)
+            except Problem as problem:
+                if status_of(problem) == _BAD_REQUEST and "no changes" in body_of(problem):
+                    return None
+                raise
+            return StagedRef(target.repository, name, made.ref, made.tree)
+
+        return self._answer(work)
+
+    def claim(self, claim: Claim) -> Answer[Claim]:
+        """Create the attempt's claim if absent and give the one that stands."""
+        return self._answer(lambda wire: self._claims.make(wire, claim))
+
+    def read_claim(self, claim: Claim) -> Answer[Claim | None]:
+        """Read the claim that stands for this claim's attempt."""
+        return self._answer(lambda wire: self._claims.read(wire, claim))
+
+    def claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """List the claim records of one logical task."""
+        return self._answer(lambda wire: self._claims.of_task(wire, target, logical_task))
+
+    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
+        """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
+
+        def work(wire: Wire) -> tuple[str, ...]:
+            older = tuple(
+                each.name
+                for each in wire.branches(target.repository, task_prefix(logical_task))
+                if (found := attempt_number(each.name, logical_task)) is not None and found < number
+            )
+            for name in older:
+                wire.delete_branch(target.repository, name)
+            return older
+
+        return self._answer(work)
+
+    def barrier(self, target: Target) -> Answer[None]:
+        """Merge the first commit, which changes nothing; not done on a dirty target."""
+        return self._answer(lambda wire: publish.barrier(wire, target, self._first_of(wire, target)))
+
+    def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
+        """Move the target as the plan says and give the published commit."""
+        return self._answer(lambda wire: publish.publish(wire, plan))
+
+    def drop(self, target: Target, name: str) -> Answer[None]:
+        """Delete a staging name and then its scratch branch, which only the name lets anybody make again."""
+
+        def work(wire: Wire) -> None:
+            wire.delete_branch(target.repository, staging_name(name))
+            wire.delete_branch(target.repository, scratch_name(name))
+
+        return self._answer(work)
+
+    def probe(self) -> Answer[Capability]:
+        """Merge for real on branches made for that, and see every merge refused that must be."""
+        return probing.probe(self, self._connection, self._repositories)
+
+    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
+        """Give the target's commits by first parent, newest first."""
+        return self._answer(lambda wire: wire.log(target.repository, target.branch, amount=limit))
+
+    def staging_names(self, repository: str, logical_task: str | None = None) -> Answer[tuple[StagingName, ...]]:
+        """List the staging names that exist: all, or those of one task with their attempt numbers."""
+
+        def work(wire: Wire) -> tuple[StagingName, ...]:
+            prefix = "perago-" if logical_task is None else task_prefix(logical_task)
+            names = (each.name for each in wire.branches(repository, prefix) if is_staging_name(each.name))
+            return tuple(
+                StagingName(name, None if logical_task is None else attempt_number(name, logical_task))
+                for name in names
+            )
+
+        return self._answer(work)
+
+    def branches(self, repository: str) -> Answer[tuple[str, ...]]:
+        """List the branches people know, without staging names."""
+        return self._answer(
+            lambda wire: tuple(each.name for each in wire.branches(repository) if not is_staging_name(each.name))
+        )
+
+    def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
+        """List the claim records of all tasks, for whoever collects garbage."""
+        return self._answer(lambda wire: self._claims.every(wire, repository))
+
+    def remove_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """Remove the claims of a settled task whose names are gone and after which a barrier answered (RT-10)."""
+        return self._answer(lambda wire: self._claims.remove(wire, target, logical_task))
+
+    def _first_of(self, wire: Wire, target: Target) -> CommitRef:
+        if target.repository not in self._first:
+            self._first[target.repository] = first_commit(wire, target).ref
+        return self._first[target.repository]
+
+    def _answer(self, work: Callable[[Wire], T]) -> Answer[T]:
+        wire = Wire(self._connection)
+        return answer(wire, lambda: work(wire))

@@ -1,0 +1,60 @@
+"""Which keys a sync may touch. lakeFS takes nearly any text for a key, and keeps one folder for its own use.
+
+What lies in ``_lakefs_actions/`` runs inside the server, our fence among it: whoever could write there could take the
+fence away for everybody. So that folder is invisible to every sync: it is neither listed, read, written nor deleted.
+"""
+
+from __future__ import annotations
+
+from perago_lakefs.answers import Refused
+from perago_lakefs.hook import FOLDER
+
+_LONGEST = 1024
+
+
+def is_hidden(path: str) -> bool:
+    """Say whether a key belongs to the server."""
+    return path.startswith(FOLDER)
+
+
+def readable(path: str) -> str:
+    """Give a key or a prefix back that may be read, however odd; refuse what belongs to the server."""
+    if is_hidden(path):
+        raise Refused(f"expected a path outside {FOLDER}, found {path[:80]!r}: what is there belongs to the server")
+    return path
+
+
+def removable(path: str) -> str:
+    """Give a key back that may be deleted, however odd, so that an overwrite can also clear what others left."""
+    if not path:
+        raise Refused("expected a path, found an empty one")
+    return readable(path)
+
+
+def writable(path: str) -> str:
+    """Give a key back that may be written: it becomes a file on somebody's disk. One ``/`` at the end is a marker."""
+    problem = _problem(path)
+    if problem is not None:
+        raise Refused(f"the path {path[:80]!r} cannot be stored: {problem}")
+    return readable(path)
+
+
+def is_ignored(path: str) -> bool:
+    """Say whether readers of the data leave a file out: Spark and Hive skip names that begin like this."""
+    return path.rpartition("/")[2].startswith(("_", "."))
+
+
+def _problem(path: str) -> str | None:
+    try:
+        length = len(path.encode())
+    except UnicodeEncodeError:
+        return "it is not valid Unicode; rename the file"
+    if length > _LONGEST:
+        return f"it has {length} bytes, and at most {_LONGEST} are allowed; shorten it"
+    if "\0" in path:
+        return "it contains a NUL character; rename the file"
+    if path.startswith("/"):
+        return "it is absolute; give it relative to the root of the repository"
+    if any(name in {"", ".", ".."} for name in path.removesuffix("/").split("/")):
+        return "it has an empty name, '.' or '..' in it; give the path in its shortest form"
+    return None

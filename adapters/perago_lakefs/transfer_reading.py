@@ -1,0 +1,123 @@
+"""Reading objects of one commit or branch: a listing of few large pages, and streams that survive a lost connection."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final, cast
+from urllib.parse import quote
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from perago_core.ports import Stored
+from perago_lakefs.answers import Problem, Refused, described
+from perago_lakefs.transfer import Courier, Json, Query
+from perago_lakefs.transfer_keys import is_hidden, readable
+from perago_lakefs.transfer_storage import LARGE, storage_of
+
+#: The most the server gives; it gives 100 if it is not asked.
+_PAGE: Final = 1000
+#: How often one object is gone on with after its connection was lost.
+_RESUMES: Final = 5
+_BLOCK: Final = 1 << 20
+_PARTIAL: Final = 206
+
+
+def listed(courier: Courier, repository: str, ref: str, prefix: str) -> tuple[Stored, ...]:
+    """List everything under a prefix but what belongs to the server, in the order of the keys' bytes."""
+    return tuple(_stored(each) for each in _objects(courier, repository, ref, readable(prefix)))
+
+
+def _objects(courier: Courier, repository: str, ref: str, prefix: str) -> Iterator[Json]:
+    after, more = "", True
+    while more:
+        query: Query = {"prefix": prefix, "after": after, "amount": _PAGE, "user_metadata": "false"}
+        page = courier.ask("GET", f"{_at(repository, ref)}/objects/ls", query, repeat=True)
+        yield from (each for each in page["results"] if not is_hidden(each["path"]))
+        after, more = page["pagination"]["next_offset"], page["pagination"]["has_more"]
+
+
+def _stored(found: Json) -> Stored:
+    return Stored(found["path"], found["physical_address"], found["checksum"], found["size_bytes"])
+
+
+def opened(courier: Courier, repository: str, ref: str, path: str) -> BinaryIO:
+    """Open one object. A large one comes from where it is stored, if the server can sign addresses for it."""
+    place, query = f"{_at(repository, ref)}/objects", {"path": readable(path)}
+    first = courier.open(place, query, {})
+    if int(first.headers.get("Content-Length", 0)) < LARGE or not storage_of(courier).signs:
+        return _stream(first, lambda position: courier.open(place, query, _from(position)))
+    first.close()
+
+    def signed(position: int) -> urllib3.BaseHTTPResponse:
+        """Ask for an address each time: it expires."""
+        redirection = courier.open(place, {**query, "presign": "true"}, {})
+        redirection.drain_conn()
+        return courier.open_at(redirection.headers["Location"], _from(position) if position else {})
+
+    return _stream(signed(0), signed)
+
+
+def _at(repository: str, ref: str) -> str:
+    return f"/repositories/{quote(repository, safe='')}/refs/{quote(ref, safe='')}"
+
+
+def _from(position: int) -> dict[str, str]:
+    return {"Range": f"bytes={position}-"}
+
+
+def _stream(first: urllib3.BaseHTTPResponse, again: Callable[[int], urllib3.BaseHTTPResponse]) -> BinaryIO:
+    return cast("BinaryIO", _Stream(first, again))  # a buffer in between would copy every byte twice more
+
+
+class _Stream(io.RawIOBase):
+    """An object on its way. Where its connection is lost it goes on with the next byte: a commit never changes."""
+
+    def __init__(self, first: urllib3.BaseHTTPResponse, again: Callable[[int], urllib3.BaseHTTPResponse]) -> None:
+        super().__init__()
+        self._response = first
+        self._again = again
+        self._position = 0
+        self._resumes = _RESUMES
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes, or fewer at the end; what cannot be mended is an ``OSError``, as of any other file."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_BLOCK), b""))
+        while True:
+            try:
+                chunk = self._response.read(size)
+            except HTTPError as problem:
+                self._resume(problem)
+            else:
+                self._position += len(chunk)
+                return chunk
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401  whatever can be written to
+        """Read into a buffer, for whoever wraps this."""
+        chunk = self.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def close(self) -> None:
+        """Give the connection back if everything was read, and end it if not."""
+        if not self.closed:
+            self._response.close()
+        super().close()
+
+    def _resume(self, lost: HTTPError) -> None:
+        self._response.close()
+        if not self._resumes:
+            raise OSError(f"the connection was lost {_RESUMES + 1} times, last at byte {self._position}: {lost}")
+        self._resumes -= 1
+        try:
+            self._response = self._again(self._position)
+        except (Refused, *Problem) as problem:
+            raise OSError(f"cannot go on at byte {self._position}: {described(problem)}") from None
+        if self._position and self._response.status != _PARTIAL:
+            raise OSError(f"asked for the bytes from {self._position} on, and the server sent all of them")

@@ -1,0 +1,162 @@
+"""The native route: Spark's own Parquet writer fills an area nobody reads; the driver takes the files over and seals.
+
+Spark's committer shows the files of winners only, and only when the whole job has succeeded. What it leaves is still
+held against the job before anything is linked: it has said that it succeeded, all files are of one job, no task has
+two files of one number, and they hold as many rows as Spark counted while it wrote. Surplus or missing: refused.
+Counterexample: a task copied by speculation, or restarted, leaves a second file of rows that are already there.
+
+Equal content is recognised by equal files, not by rows: reading every row again would cost what this route saves. As
+always with Spark, an empty text in a partition column becomes a missing one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from attrs import frozen
+
+from perago_core.ports import Stored
+from perago_spark import naming, staging
+from perago_spark.arrow import Footer, pq
+from perago_spark.errors import DatasetError
+from perago_spark.native_area import Area, area_of
+from perago_spark.parquet import ranges_of
+from perago_spark.place import WritePlace, taken
+from perago_spark.schemas import columns_of, plain_schema
+from perago_spark.seal import DataFile, make_seal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+R = TypeVar("R")
+_FILE: Final = re.compile(r"part-(?P<task>\d+)-(?P<job>[0-9a-f-]{36})[.-]c(?P<number>\d+)(?:\.[a-z0-9]+)?\.parquet")
+_COMMITTED: Final = "_SUCCESS"
+_OPTIONS: Final = {
+    # The other one moves the files of each task at once, and leaves them if the job then fails.
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+}
+#: Bytes that hold the footer of most files; a longer one is read in a second step.
+_TAIL: Final = 64 << 10
+#: Files taken over at once.
+_THREADS: Final = 8
+
+
+@frozen
+class _File:
+    found: Stored
+    folder: str
+    task: int
+    number: int
+    job: str
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        return self.folder, self.task, self.number
+
+
+def write(frame: DataFrame, place: WritePlace, *, overwrite: bool) -> None:
+    """Write a frame and stage it."""
+    schema = plain_schema(frame.schema.json())
+    staging.check(place, schema, overwrite=overwrite)
+    with area_of(place.sink, place.folder, place.write) as answer:
+        area: Area = taken(answer)
+        rows = _save(frame, area, place.partition_by)
+        files = _job_files(taken(area.list()), place.folder)
+        footers = _side_by_side(lambda each: _footer(area, each.found), files)
+        _check_rows(rows, sum(footer.num_rows for footer in footers), place.folder)
+        stored = _side_by_side(lambda each: _taken_over(area, each, place), files)
+    known = columns_of(schema)
+    sealed = [_described(*each, known) for each in zip(files, stored, footers, strict=True)]
+    seal = make_seal(place.write, schema, place.partition_by, sealed)
+    staging.stage(place, seal, tuple(stored), overwrite=overwrite)
+
+
+def _save(frame: DataFrame, area: Area, partition_by: tuple[str, ...]) -> int:
+    """Have Spark write; give the rows it counted, each once, however often a task was run."""
+    from pyspark.sql import Observation  # noqa: PLC0415  importable without Spark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; as above
+
+    # Else points in time are written as 96 bits, which have no zone and no least and greatest value.
+    frame.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    counted = Observation()
+    writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.mode("error")
+    writer.partitionBy(*partition_by).options(**_OPTIONS, **area.options).parquet(area.uri)
+    return int(counted.get["rows"])
+
+
+def _job_files(listed: tuple[Stored, ...], folder: str) -> list[_File]:
+    """Give the files of the one job that wrote here, or refuse."""
+    if not any(each.path == _COMMITTED for each in listed):
+        raise _refused("a job that was committed", f"no {_COMMITTED}", folder)
+    files = [_file(each, folder) for each in listed if _is_data(each.path)]
+    if len({each.job for each in files}) > 1:
+        raise _refused("files of one job", f"those of {len({each.job for each in files})}", folder)
+    if len({each.place for each in files}) != len(files):
+        raise _refused("one file of each number of a task", "a second one", folder)
+    return files
+
+
+def _is_data(path: str) -> bool:
+    """Say whether readers of the area would take a file; what lies in Spark's own folders they do not."""
+    return naming.is_data(path) and not path.startswith("_temporary/")
+
+
+def _file(found: Stored, folder: str) -> _File:
+    parent, _, name = found.path.rpartition("/")
+    known = _FILE.fullmatch(name)
+    if known is None:
+        raise _refused("files that Spark has written", repr(found.path), folder)
+    below = f"{parent}/" if parent else ""
+    return _File(found, below, int(known["task"]), int(known["number"]), known["job"])
+
+
+def _check_rows(counted: int, found: int, folder: str) -> None:
+    if counted != found:
+        raise _refused(f"the {counted} rows that the job has counted", f"{found} in its files", folder)
+
+
+def _refused(expected: str, found: str, folder: str) -> DatasetError:
+    return DatasetError(f"{expected} for {folder!r}", found, "Try the task again; nothing of it was staged")
+
+
+def _footer(area: Area, found: Stored) -> Footer:
+    tail: bytes = taken(area.tail(found, _TAIL))
+    needed = int.from_bytes(tail[-8:-4], "little") + 8
+    if needed > len(tail):
+        tail = taken(area.tail(found, needed))
+    return pq.read_metadata(BytesIO(tail))
+
+
+def _taken_over(area: Area, file: _File, place: WritePlace) -> Stored:
+    """Name a file as the other route does; the folders of partitions have the same names anyway."""
+    path = f"{place.folder}{file.folder}{naming.file_name(file.task, place.write, 0, file.number)}"
+    return cast("Stored", taken(area.take(file.found, path)))
+
+
+def _described(file: _File, stored: Stored, footer: Footer, known: Mapping[str, str]) -> DataFile:
+    parts = (naming.partition_of(each) for each in file.folder.split("/")[:-1])
+    partition = {name: _value(value, known[name]) for name, value in (each for each in parts if each is not None)}
+    # With the partition in it: two folders whose files changed places are not what they were.
+    said = json.dumps([stored.checksum, partition], sort_keys=True)
+    digest = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "big")
+    return DataFile(stored.path, stored.checksum, footer.num_rows, stored.size, digest, partition, ranges_of(footer))
+
+
+def _value(text: str | None, kind: str) -> str | int | bool | None:
+    """Read a partition's value from its folder, in the form in which the other route keeps it."""
+    if text is None or kind in {"string", "date"}:
+        return text
+    return text == "true" if kind == "boolean" else int(text)
+
+
+def _side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="native") as pool:
+        return list(pool.map(work, items))

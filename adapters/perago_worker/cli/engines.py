@@ -1,0 +1,31 @@
+"""Where campaigns of the simulator can run. Here, because simulator and Spark do not know each other."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from perago_simulation.campaign import Engine
+    from perago_simulation.cli.campaign import Maker, Where
+
+
+def engines() -> Mapping[str, Maker]:
+    """Give the engines by name; making one says what is missing for it."""
+    from perago_simulation.cli.campaign import ENGINES  # noqa: PLC0415  running a pipeline needs no simulator
+
+    return {**ENGINES, "spark": on_spark}
+
+
+def on_spark(where: Where) -> Engine:
+    """Take Spark: on this machine, or on the cluster of a master."""
+    if find_spec("pyspark") is None:
+        raise ImportError("pyspark is not installed: pip install 'perago-core[spark]'")
+    from perago_simulation.cli.campaign import engine_conf  # noqa: PLC0415  as above
+    from perago_spark.mapping import SparkMap  # noqa: PLC0415  only who asks for Spark needs it
+    from perago_spark.settings import SparkSettings  # noqa: PLC0415  as above
+
+    settings = SparkSettings(conf=engine_conf(where.conf))
+    return SparkMap(settings if where.master is None else SparkSettings(where.master, settings.conf))

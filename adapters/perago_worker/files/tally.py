@@ -1,0 +1,79 @@
+"""How far a transfer is: files and bytes, of totals that are known before the first byte moves."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Collection
+from typing import BinaryIO, TypeAlias
+
+from attrs import frozen
+
+
+@frozen
+class Moved:
+    """What has been moved so far, and what there is to move. Bytes that must be sent again count once more to do."""
+
+    files: int
+    bytes: int
+    of_files: int
+    of_bytes: int
+
+
+#: Told after each step, by one thread at a time and in order.
+MovedListener: TypeAlias = Callable[[Moved], object]
+
+
+def nobody(_moved: Moved) -> None:
+    """Listen to nothing."""
+
+
+class Tally:
+    """Adds up what several threads move."""
+
+    def __init__(self, sizes: Collection[int], listener: MovedListener) -> None:
+        self._listener = listener
+        self._lock = threading.Lock()
+        self._now = Moved(0, 0, len(sizes), sum(sizes))
+
+    def add(self, size: int, files: int = 0) -> None:
+        """Count bytes, and files that are complete with them; bytes to be sent again are negative."""
+        with self._lock:
+            now = self._now
+            self._now = Moved(now.files + files, now.bytes + size, now.of_files, now.of_bytes)
+            self._listener(self._now)
+
+
+class Watched(io.RawIOBase):
+    """A file being sent. What was read of it counts as moved; who goes back to send it again takes that back."""
+
+    def __init__(self, data: BinaryIO, tally: Tally) -> None:
+        super().__init__()
+        self._data = data
+        self._tally = tally
+        self._counted = 0
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say whether it can be sent again."""
+        return self._data.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go somewhere, as whoever wants to know the size does. Nothing moves by that."""
+        return self._data.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Say where we are."""
+        return self._data.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, and count."""
+        chunk = self._data.read(size)
+        if chunk:
+            position = self._data.tell()
+            self._tally.add(position - self._counted)
+            self._counted = position
+        return chunk

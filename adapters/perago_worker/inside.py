@@ -1,0 +1,49 @@
+"""Tasks that run in the worker itself: our own, which need its keys. Bodies of users have processes of their own."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from perago_core.answers import Answer, Done, NotDone
+from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed
+from perago_core.ports import Sink
+from perago_core.values import Attempt
+from perago_worker.errors import TaskTerminalError, one_line, said
+from perago_worker.task import TaskDefinition
+
+
+class InTheWorker:
+    """The workspace of a task that runs in the worker itself: there is no folder, and the function is just called."""
+
+    def __init__(self, definition: TaskDefinition, params: str) -> None:
+        self._definition = definition
+        self._params = params
+
+    def prepare(self, attempt: Attempt) -> Answer[None]:  # noqa: ARG002  there is nothing to prepare
+        """Do nothing."""
+        return Done(None, operations=0)
+
+    def run(self, attempt: Attempt) -> Answer[BodyEvent]:
+        """Call the function. What it raises fails the attempt, for good if it says so or cannot read its input."""
+        signature = self._definition.signature
+        assert signature.params is not None
+        try:
+            result = self._definition.function(signature.params.validate_json(self._params))
+        except (TaskTerminalError, ValidationError) as error:
+            return Done(BodyFailed(attempt.execution, one_line(said(error)), terminal=True), operations=0)
+        except Exception as error:  # noqa: BLE001  as for any body: whatever it raises is its failure
+            return Done(BodyFailed(attempt.execution, one_line(said(error))), operations=0)
+        output = signature.result.dump_json(result).decode()
+        return Done(BodyDone(attempt.execution, changed=False, output=output), operations=0)
+
+    def resume(self, attempt: Attempt, sink: Sink) -> Answer[BodyEvent]:  # noqa: ARG002  nobody asked for staging
+        """Refuse."""
+        return NotDone("no body runs here")
+
+    def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:  # noqa: ARG002  there is nothing to upload
+        """Refuse."""
+        return NotDone("no body ran here")
+
+    def remove(self, attempt: Attempt) -> Answer[None]:  # noqa: ARG002  there is nothing to remove
+        """Do nothing."""
+        return Done(None, operations=0)

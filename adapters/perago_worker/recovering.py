@@ -1,0 +1,72 @@
+"""The task of a pipeline's recovery workflow: when a run has failed for good, it settles what the run left open.
+
+It runs in the worker, not in a process of its own like the bodies of users: it needs the keys to store and ledger,
+which bodies never see. It moves no branch: that would need to know that nobody else is writing (``perago recover
+--exclusive``), and a workflow cannot know that.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from perago_core.answers import Done
+from perago_core.driver import run
+from perago_core.recovery import Mode, sweep
+from perago_core.values import Target
+from perago_worker.errors import TaskTerminalError, one_line
+from perago_worker.pipelines import pipelines_of
+from perago_worker.settings import Settings, recovery_task_name
+from perago_worker.stack import Stack
+from perago_worker.starting import ports, worker_id
+from perago_worker.task import TaskDefinition, definition_of, task
+
+
+class FailedRun(BaseModel):
+    """The run that failed, as its orchestrator tells it."""
+
+    workflow: str = ""
+    reason: str = ""
+
+
+class UnsettledError(Exception):
+    """Nothing is known about the target now; trying again may help."""
+
+
+class Settlement(BaseModel):
+    """What was settled: each open intent with how it ended."""
+
+    target: str
+    settled: dict[str, str]
+
+
+def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
+    """Give the tasks that workers of this project have beside those of its modules: one recovery for each pipeline.
+
+    None where the orchestrator starts no recovery, and none without a ledger: there would be nothing to settle.
+    """
+    if stack.coordination is None or not pipelines_of(stack).shared:
+        return {}
+    return {
+        recovery_task_name(name): _recovery(recovery_task_name(name), Target(each.repository, each.branch), stack)
+        for name, each in settings.pipelines.items()
+        if each.recovery
+    }
+
+
+def _recovery(name: str, target: Target, stack: Stack) -> TaskDefinition:
+    @task(name=name, retries=3, retry_delay=10, response_timeout=60)
+    def recover(params: FailedRun) -> Settlement:
+        """Settle what a failed run left open; moves no branch."""
+        grounds = f"workflow {params.workflow} failed: {params.reason}"
+        swept = run(sweep(target, Mode.SETTLE_ONLY, worker_id(), one_line(grounds)), ports(stack))
+        if not isinstance(swept, Done):
+            raise UnsettledError(f"the open intents of {target} cannot be listed: {swept.reason}")
+        if swept.value.unresolved:
+            told = "; ".join(f"{each.operation_id}: {each.next_action}" for each in swept.value.outcomes)
+            raise TaskTerminalError(f"{target} needs a person: {told}. Look with `perago recover {target}`")
+        ended = {each.operation_id: each.ending.value for each in swept.value.outcomes}
+        return Settlement(target=str(target), settled=ended)
+
+    definition = definition_of(recover)
+    assert definition is not None
+    return definition

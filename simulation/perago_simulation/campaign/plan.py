@@ -1,0 +1,81 @@
+"""What a campaign is: schedules numbered from 0, each a pure function of its number and of what stands here.
+
+So it does not matter who makes a schedule, where, how often and beside which others: its outcome is the same. A task
+that is retried, run twice or lost does no harm, and a campaign that was stopped goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from attrs import asdict, field, frozen
+
+from perago_core.checks import count, text
+from perago_core.value import Value
+from perago_simulation.country import Country
+from perago_simulation.line import line_of
+from perago_simulation.own import Embedded, own_runtime, own_store
+from perago_simulation.properties import PROPERTIES
+from perago_simulation.schedule import Pct, Scheduler, Swarm, Weighted
+from perago_simulation.settings import Setting
+from perago_simulation.verdict import EVERYTHING
+
+#: Who chooses what happens next, by name.
+SCHEDULERS: Mapping[str, type[Weighted | Swarm | Pct]] = {"weighted": Weighted, "swarm": Swarm, "pct": Pct}
+#: The schedules from the first number up to, but without, the second.
+Range: TypeAlias = tuple[int, int]
+
+
+@frozen(cache_hash=True, repr=False, kw_only=True)
+class Campaign(Value):
+    """Everything the outcome of a schedule depends on, beside its number. ``store`` and ``runtime`` are names."""
+
+    setting: Setting
+    store: str | None = None
+    runtime: str | None = None
+    scheduler: str = field(default="swarm", validator=text)
+    seed: int = 0
+    moves: int = field(default=200, validator=count)
+    everything: bool = False
+
+    def model(self) -> Embedded:
+        """Make the model."""
+        return Embedded(
+            self.setting,
+            store=None if self.store is None else own_store(self.store),
+            runtime=None if self.runtime is None else own_runtime(self.runtime),
+        )
+
+    def country(self) -> Country:
+        """Give where its schedules are run."""
+        return Country(self.model(), EVERYTHING if self.everything else PROPERTIES)
+
+    def chooser(self) -> Scheduler:
+        """Give who chooses."""
+        return SCHEDULERS[self.scheduler](self.seed)
+
+    def document(self) -> dict[str, Any]:
+        """Say which campaign it is; the line holds the setting, the store, the runtime and the digest of the table."""
+        told = asdict(self, filter=lambda each, _: each.name in {"scheduler", "seed", "moves", "everything"})
+        return {"format": 1, "of": line_of(self.model(), ()), **told}
+
+
+def cut(ranges: Iterable[Range], size: int) -> Iterator[Range]:
+    """Cut ranges into pieces of at most this size."""
+    for start, stop in ranges:
+        for at in range(start, stop, size):
+            yield at, min(at + size, stop)
+
+
+def missing(done: Iterable[Range], schedules: int) -> Iterator[Range]:
+    """Give the ranges below ``schedules`` that nobody has done."""
+    at = 0
+    for start, stop in sorted(done):
+        if start > at:
+            yield at, min(start, schedules)
+        at = max(at, stop)
+        if at >= schedules:
+            return
+    if at < schedules:
+        yield at, schedules

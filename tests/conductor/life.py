@@ -1,0 +1,151 @@
+"""A project on a real Conductor whose tasks and pipelines have names of their own, so that tests share one server."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from perago_worker.loading import load
+from perago_worker.pipelines import Pipelines, pipelines_of
+from perago_worker.settings import Settings
+from tests.worker.projects import Project
+
+TASKS = '''
+"""Tasks of one test."""
+
+import time
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from perago_worker import TaskTerminalError, Workspace, task
+
+
+class Text(BaseModel):
+    text: str = "hello"
+
+
+class Sum(BaseModel):
+    count: int
+
+
+@task(name="write-{mark}", workspace=Workspace(prefix="data"), retries=2, retry_delay=0, response_timeout={patience})
+def write(workspace: Path, params: Text) -> Sum:
+    """Write a file."""
+    (workspace / "text.txt").write_text(params.text)
+    return Sum(count=len(params.text))
+
+
+@task(name="read-{mark}", workspace=Workspace(read_only=True), retries=2, retry_delay=0, response_timeout={patience})
+def read(workspace: Path) -> Sum:
+    """Count what is there."""
+    return Sum(count=len((workspace / "data" / "text.txt").read_text()))
+
+
+@task(name="sum-{mark}", workspace=Workspace(), retries=2, retry_delay=0, response_timeout={patience})
+def total(workspace: Path, params: Sum) -> Sum:
+    """Write down a number."""
+    (workspace / "sum.txt").write_text(str(params.count))
+    return params
+
+
+@task(name="sleep-{mark}", workspace=Workspace(), retries=2, retry_delay=0, response_timeout={patience})
+def sleep(workspace: Path) -> Sum:
+    """Sleep for an hour."""
+    time.sleep(3600)
+    return Sum(count=0)
+
+
+@task(name="fail-{mark}", workspace=Workspace(), retries=0, response_timeout={patience})
+def fail(workspace: Path) -> Sum:
+    """Fail for good."""
+    raise TaskTerminalError("there is no bread today")
+'''
+
+CONFIGURATION = """
+tasks = ["life_{mark}"]
+
+[orchestrator]
+kind = "conductor"
+url = "{url}"
+poll_wait = 0.3
+
+[budget]
+heartbeat_interval = 0.5
+completion_reserve = 2
+
+[worker]
+poll_interval = 0.05
+
+[pipelines.line-{mark}]
+repository = "lake"
+steps = [
+    {{ name = "write", task = "write-{mark}", params = {{ text = "${{params.text}}" }} }},
+    {{ parallel = [{{ name = "one", task = "read-{mark}" }}, {{ name = "two", task = "read-{mark}" }}] }},
+    {{ name = "sum", task = "sum-{mark}", params = {{ count = "${{one.result.count}}" }} }},
+]
+
+[pipelines.sleep-{mark}]
+repository = "lake"
+steps = [{{ name = "sleep", task = "sleep-{mark}" }}]
+
+[pipelines.fail-{mark}]
+repository = "lake"
+steps = [{{ name = "fail", task = "fail-{mark}" }}]
+"""
+
+
+@frozen
+class Life:
+    """A project, and the mark that all its names on the server carry."""
+
+    mark: str
+    project: Project
+
+    @property
+    def settings(self) -> Settings:
+        return load(self.project.folder, {}, {})
+
+    def words(self) -> Pipelines:
+        """Speak to its orchestrator."""
+        return pipelines_of(self.project.stack(), self.settings.budget.budget())
+
+    def named(self, name: str) -> str:
+        return f"{name}-{self.mark}"
+
+    def register(self) -> None:
+        """Register its tasks and its pipelines."""
+        for words in (("register",), ("pipeline", "register")):
+            ran = self.project.perago(*words)
+            assert ran.code == 0, ran.err
+
+    def change(self, old: str, new: str) -> None:
+        """Change the declaration of a task or a pipeline."""
+        for path in (self.project.folder / f"life_{self.mark}.py", self.project.folder / "perago.toml"):
+            path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        sys.modules.pop(f"life_{self.mark}", None)
+
+
+@contextmanager
+def new_life(folder: Path, url: str, *, patience: float = 20) -> Generator[Life]:
+    """Write a project, and stop on leaving whatever of it still runs."""
+    mark = uuid.uuid4().hex[:8]
+    folder.mkdir(parents=True, exist_ok=True)
+    tasks = TASKS.replace("{mark}", mark).replace("{patience}", str(patience))
+    (folder / f"life_{mark}.py").write_text(tasks, encoding="utf-8")
+    (folder / "perago.toml").write_text(CONFIGURATION.format(mark=mark, url=url), encoding="utf-8")
+    before = list(sys.path)
+    life = Life(mark, Project(folder))
+    try:
+        yield life
+    finally:
+        sys.path[:] = before
+        sys.modules.pop(f"life_{mark}", None)
+        for view in life.words().running():
+            if view.name.endswith(mark):
+                life.words().stop(view.workflow_id, "the test is over")

@@ -1,0 +1,204 @@
+"""Pipelines on a real Conductor: started, followed, explained, settled, stopped; workers are real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from perago_core.answers import Done
+from perago_core.values import CommitRef, TaskStatus
+from perago_worker.pipelines import PipelineView
+from tests.conductor.life import Life, new_life
+from tests.conductor.operating import Operator, eventually
+from tests.servers.conductor import Conductor
+from tests.worker.projects import MAIN, create, environment
+
+
+@pytest.fixture
+def life(tmp_path: Path, conductor_server: Conductor) -> Iterator[Life]:
+    with new_life(tmp_path, conductor_server.api) as made:
+        made.register()
+        yield made
+
+
+@contextmanager
+def _worker(life: Life, *words: str) -> Generator[subprocess.Popen[bytes]]:
+    log = (life.project.folder / "worker.log").open("ab")
+    process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+        [sys.executable, "-m", "perago_worker", "--project", str(life.project.folder), "worker", *words],
+        env=environment(),
+        stderr=log,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+
+
+def _start(life: Life, name: str, ref: CommitRef, **params: object) -> str:
+    return life.words().start(life.named(name), life.settings.pipelines[life.named(name)], ref, params)
+
+
+def _view(life: Life, workflow: str) -> PipelineView:
+    view = life.words().view(workflow)
+    assert view is not None
+    return view
+
+
+def test_a_pipeline_is_started_there_and_followed_to_its_end(life: Life) -> None:
+    create(life.project.stack())
+    with _worker(life):
+        ran = life.project.perago("run", life.named("line"), "--param", "text=four", "--on", "conductor", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.data["status"] == "COMPLETED"
+    given = {step: each["result"]["count"] for step, each in ran.data["output"].items()}
+    assert given == {"write": 4, "one": 4, "two": 4, "sum": 4}
+    refs = {each["step"]: each["ref"] for each in ran.data["attempts"]}
+    assert refs["one"] == refs["two"] == refs["write"] != refs["sum"]
+    head = life.project.stack().store.head(MAIN)
+    assert isinstance(head, Done)
+    assert head.value is not None
+    assert head.value.commit.ref == refs["sum"]
+    assert head.value.commit.parents == (refs["write"],)
+
+
+def test_a_single_task_runs_here_without_being_a_pipeline(life: Life) -> None:
+    ran = life.project.perago("run", life.named("write"), "--param", "text=alone", "--target", "lake/main", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.data["output"][life.named("write")]["result"] == {"count": 5}
+
+
+@pytest.mark.parametrize("spelling", ["refType", "ref_type"])
+def test_callers_of_either_generation_are_understood(life: Life, operator: Operator, spelling: str) -> None:
+    first = create(life.project.stack())
+    body = {
+        "name": life.named("line"),
+        "version": 1,
+        "input": {
+            "params": {"text": "by hand"},
+            "workspace": {"repository": "lake", "branch": "main", spelling: "commit", "ref": first},
+            "whatever": "real workflows pass along",
+        },
+    }
+    workflow = operator.call("POST", "/workflow", json=body).text
+    with _worker(life):
+        view = eventually(lambda: None if (seen := _view(life, workflow)).running else seen, "the end")
+    assert view.succeeded, view
+    assert view.output["sum"]["workspace"]["refType"] == "commit"
+
+
+def test_a_second_workflow_on_the_same_branch_is_warned_of(life: Life, operator: Operator) -> None:
+    first = create(life.project.stack())
+    running = _start(life, "sleep", first)
+    assert life.words().rivals(MAIN, (life.named("sleep"),)) == (running,)
+    # A stranger's project knows none of our names: it is found by its correlation id.
+    found = eventually(lambda: running in life.words().rivals(MAIN, ()), "the index to show it")
+    assert found
+    operator.call("PUT", f"/workflow/{running}/pause")
+    assert running in life.words().rivals(MAIN, (life.named("sleep"),))  # `correlated` would miss it
+    told = life.project.perago("--set", "orchestrator.on_drift=warn", "run", life.named("fail"))
+    assert f"workflow {running} already runs on lake/main" in told.err
+    life.words().stop(running, "enough")
+    assert life.words().rivals(MAIN, (life.named("sleep"),)) == ()
+
+
+def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(life: Life, operator: Operator) -> None:
+    create(life.project.stack())
+    with _worker(life):
+        ran = life.project.perago("run", life.named("fail"), "--on", "conductor")
+        assert ran.code == 1
+        assert "there is no bread today" in ran.out
+
+        def recovered() -> dict[str, object] | None:
+            hits = operator.call(
+                "GET", "/workflow/search", params={"query": f"workflowType={life.named('fail')}-recovery"}
+            )
+            ids = [each["workflowId"] for each in hits.json()["results"]]
+            seen = operator.workflow(ids[0]) if ids else {"status": "RUNNING"}
+            return None if seen["status"] == "RUNNING" else seen
+
+        ended = eventually(recovered, "the recovery to end")
+    assert ended["status"] == "COMPLETED"
+    assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}  # type: ignore[index]
+
+
+def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(life: Life) -> None:
+    create(life.project.stack())
+    told = life.project.perago("run", life.named("line"), "--on", "conductor")
+    assert told.code == 2
+    assert "add --param text=VALUE" in told.err
+    life.change(f'task = "sleep-{life.mark}"', f'task = "unheard-of-{life.mark}"')
+    life.change(f'@task(name="sleep-{life.mark}"', f'@task(name="unheard-of-{life.mark}"')
+    told = life.project.perago("--set", "orchestrator.on_drift=warn", "run", life.named("sleep"), "--on", "conductor")
+    assert told.code == 2
+    assert "Run `perago register`" in told.err
+
+
+def test_nobody_working_is_told(life: Life) -> None:
+    first = create(life.project.stack())
+    workflow = _start(life, "sleep", first)
+    view = eventually(lambda: seen if (seen := _view(life, workflow)).attempts else None, "a scheduled task")
+    assert life.words().unattended(view) == (life.named("sleep"),)
+    with _worker(life):
+        eventually(lambda: not life.words().unattended(_view(life, workflow)), "a worker to ask")
+
+
+def test_what_runs_is_living_and_what_ended_is_settled_only_when_nothing_can_bring_it_back(
+    life: Life, operator: Operator
+) -> None:
+    first = create(life.project.stack())
+    words = life.words()
+    with _worker(life):
+        done = _start(life, "line", first, text="x")
+        eventually(lambda: not _view(life, done).running, "the line to end")
+        sleeping = _start(life, "sleep", CommitRef(str(_view(life, done).output["sum"]["workspace"]["ref"])))
+        eventually(lambda: any(each.worker_id for each in _view(life, sleeping).attempts), "the sleeper to begin")
+        alive = {each.logical_task: each.number for each in words.living()}
+        assert f"{sleeping}/sleep" in alive
+        assert not any(task.startswith(done) for task in alive)
+        tasks = {f"{done}/write", f"{sleeping}/sleep", "11111111-2222-3333-4444-555555555555/gone"}
+        assert words.settled(tasks, 0) == {f"{done}/write", "11111111-2222-3333-4444-555555555555/gone"}
+        assert words.settled(tasks, 3600) == {"11111111-2222-3333-4444-555555555555/gone"}
+        words.stop(sleeping, "enough")
+    # It ended, and can be retried as long as Conductor keeps it.
+    assert f"{sleeping}/sleep" not in words.settled(tasks, 0)
+    operator.call("DELETE", f"/workflow/{sleeping}/remove", params={"archiveWorkflow": "false"})
+    assert f"{sleeping}/sleep" in words.settled(tasks, 0)
+
+
+def test_status_explain_log_timeline_and_gc_speak_of_a_run_on_conductor(life: Life) -> None:
+    ran = life.project.perago("run", life.named("line"), "--param", "text=x", "--json")
+    assert ran.code == 0, ran.err
+    workflow = ran.data["workflow_id"]
+    task = ran.data["attempts"][0]["task_id"]
+    shown = life.project.perago("status", workflow, "--json")
+    assert shown.data == ran.data
+    assert workflow in life.project.perago("status", "--all").out
+    told = life.project.perago("explain", task).out
+    assert "it is done: its result was accepted and stays" in told
+    assert "log" in told
+    assert life.words().log(task)
+    assert life.project.perago("timeline", workflow).code == 0
+    collected = life.project.perago("gc", "--older-than", "0", "--json")
+    assert collected.code == 0, collected.err
+    assert {each.partition("/")[0] for each in collected.data["claims"]} == {workflow}
+
+
+def test_a_stopped_workflow_ends_its_attempts(life: Life) -> None:
+    first = create(life.project.stack())
+    with _worker(life):
+        workflow = _start(life, "sleep", first)
+        eventually(lambda: any(each.worker_id for each in _view(life, workflow).attempts), "the sleeper to begin")
+        life.words().stop(workflow, "nobody wants it any more")
+        view = _view(life, workflow)
+    assert (view.status, view.reason) == ("TERMINATED", "nobody wants it any more")
+    assert [each.status for each in view.attempts] == [TaskStatus.CANCELED]
+    assert life.words().view("11111111-2222-3333-4444-555555555555") is None
+    assert life.words().find("11111111-2222-3333-4444-555555555555") is None

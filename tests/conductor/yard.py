@@ -1,0 +1,60 @@
+"""A project to break whose orchestrator is a real Conductor; its store and its ledger are the embedded ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import define, field
+
+from perago_core.values import CommitRef, Target
+from perago_worker.loading import load
+from perago_worker.pipelines import PipelineView, pipelines_of
+from perago_worker.stack import open_stack
+from tests.conductor.operating import Operator
+from tests.crash.yard import Yard
+
+_TEMPLATE = Path(__file__).parents[1] / "crash" / "breakable.py"
+
+#: Heartbeats of the yard are one every third of a second: too many for a server that shares two cores with its tests.
+_CONFIGURATION = """
+[orchestrator]
+kind = "conductor"
+url = "{url}"
+domain = "{domain}"
+on_drift = "warn"
+poll_wait = 0.5
+"""
+
+
+@define
+class ConductorYard(Yard):
+    """Tasks and workflows are an operator's, past our own port."""
+
+    operator: Operator = field(kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        path = self.folder / "perago.toml"
+        text = path.read_text(encoding="utf-8").replace("heartbeat_interval = 0.3", "heartbeat_interval = 1.0")
+        more = _CONFIGURATION.format(url=self.operator.url, domain=self.operator.domain)
+        path.write_text(text + more, encoding="utf-8")
+        self.stack = open_stack(load(self.folder, {}, {}))
+
+    def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
+        text = source.read_text(encoding="utf-8")
+        for constant, value in {"NAME": name, **(constants or {})}.items():
+            text, count = re.subn(rf"^{constant} = .*$", f"{constant} = {value!r}", text, flags=re.MULTILINE)
+            assert count == 1, f"{source.name} has no constant {constant}"
+        (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
+        self.modules.append(name)
+
+    def start(self, name: str, tasks: tuple[str, ...], target: Target, ref: CommitRef, **params: object) -> str:  # noqa: ARG002  workflows are named by their domain
+        given = {each: {"plan": str(self.folder / "plans" / each), **params} for each in tasks}
+        return self.operator.start(tasks, target, ref, retries=30, params=given)
+
+    def view(self, workflow: str) -> PipelineView:
+        view = pipelines_of(self.stack).view(workflow)
+        assert view is not None
+        return view

@@ -1,0 +1,61 @@
+"""``python -m tests.servers obtain|start|stop|status [lakefs|conductor|etcd ...]``: real servers on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+
+from tests.servers import people
+from tests.servers.cache import ObtainError
+from tests.servers.obtaining import OBTAIN
+from tests.servers.people import Running
+from tests.servers.server import ServerError
+
+
+def tell(name: str, line: str) -> None:
+    print(f"{name:10} {line}", flush=True)  # noqa: T201  a command
+
+
+def show(running: Running | None, name: str) -> None:
+    if running is None:
+        tell(name, "does not run")
+        return
+    tell(name, f"{running.url}   (process {running.pid}, log {running.log})")
+    for key, value in running.settings.items():
+        tell("", f"export {key}={value}")
+
+
+def carry_out(verb: str, name: str) -> None:
+    report = partial(tell, name)
+    match verb:
+        case "obtain":
+            report(str(OBTAIN[name](report)))
+        case "start":
+            show(people.start(name, report), name)
+        case "stop":
+            stopped = people.stop(name)
+            report("does not run" if stopped is None else f"stopped; its log stays at {stopped.log}")
+        case _:
+            show(people.status(name), name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.servers", description="Real servers, for tests and people.")
+    parser.add_argument("verb", choices=["obtain", "start", "stop", "status"])
+    parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(OBTAIN)}; all of them if none is named")
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(OBTAIN):
+        parser.error(f"expected {', '.join(OBTAIN)}; found {', '.join(sorted(unknown))}")
+    failed = 0
+    for name in asked.names or OBTAIN:
+        try:
+            carry_out(asked.verb, name)
+        except (ObtainError, ServerError) as trouble:
+            tell(name, f"FAILED: {trouble}")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

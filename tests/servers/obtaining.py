@@ -1,0 +1,99 @@
+"""How each server is had: pinned, checked against a hash, made once.
+
+lakeFS has no package, so a program of one line that imports it is built. Its module is checked against the sum below,
+and everything it is built from against lakeFS's own ``go.sum``, which is inside that module. Conductor is one file,
+checked against its hash and then unpacked, because that halves its start. etcd comes with the development packages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.servers.cache import ObtainError, Report
+from tests.servers.commands import run
+from tests.servers.conductor import CONDUCTOR
+from tests.servers.lakefs import LAKEFS
+from tests.servers.toolchain import go, java, maven
+
+LAKEFS_MODULE = f"github.com/treeverse/lakefs@v{LAKEFS.version}"
+LAKEFS_SUM = "h1:cODxuNUnDEFaueXRUI53G5tUq9FelXyR9A5Y9+WNWUk="
+#: The fork is what lakeFS itself builds with; a ``replace`` of a dependency does not reach who depends on it.
+GO_MOD = f"""module lakefs
+
+go 1.26.4
+
+require {LAKEFS_MODULE.replace("@", " ")}
+
+replace github.com/csimplestring/delta-go => github.com/treeverse/delta-go v0.0.0-20260323095047-d2f80252d945
+"""
+MAIN_GO = """package main
+
+import "github.com/treeverse/lakefs/cmd/lakefs/cmd"
+
+func main() { cmd.Execute() }
+"""
+
+CONDUCTOR_ARTIFACT = f"org.conductoross:conductor-server:{CONDUCTOR.version}:jar:boot"
+CONDUCTOR_SHA256 = "6b1615a5beb82bbbfa05219d0f1b84440aa8c0bef1371662803ef5588d7d507b"
+MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+
+def obtain_lakefs(report: Report) -> Path:
+    return LAKEFS.place(lambda folder: _build_lakefs(folder, report), report)
+
+
+def obtain_conductor(report: Report) -> Path:
+    return CONDUCTOR.place(lambda folder: _fetch_conductor(folder, report), report)
+
+
+def obtain_etcd(_report: Report) -> Path:
+    found = Path(sys.executable).with_name("etcd")
+    if not found.is_file():
+        raise ObtainError(f"expected etcd at {found}; found none. Run: make setup")
+    return found
+
+
+OBTAIN: Mapping[str, Callable[[Report], Path]] = {
+    "lakefs": obtain_lakefs,
+    "conductor": obtain_conductor,
+    "etcd": obtain_etcd,
+}
+
+
+def _build_lakefs(folder: Path, report: Report) -> None:
+    program = go(report)
+    source, scrap = folder.parent / "source", folder.parent / "scrap"
+    source.mkdir()
+    scrap.mkdir()
+    # A Go of its own choosing, the user's flags and C compilers: each would make another program of it.
+    settings = {"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false", "CGO_ENABLED": "0", "GOTMPDIR": str(scrap)}
+    said = run("downloading the source", [program, "mod", "download", "-json", LAKEFS_MODULE], source, report, settings)
+    module = json.loads(said)
+    demand("the module's sum", module["Sum"], LAKEFS_SUM)
+    (source / "go.mod").write_text(GO_MOD, "utf-8")
+    (source / "main.go").write_text(MAIN_GO, "utf-8")
+    (source / "go.sum").write_bytes((Path(module["Dir"]) / "go.sum").read_bytes())
+    build = [program, "build", "-mod=mod", "-trimpath", "-o", str(folder / LAKEFS.file), "."]
+    run("downloading and building, some minutes", build, source, report, settings)
+
+
+def _fetch_conductor(folder: Path, report: Report) -> None:
+    scrap = folder.parent
+    copy = [maven(), "--quiet", "--batch-mode", MAVEN_COPY, f"-Dartifact={CONDUCTOR_ARTIFACT}"]
+    options = [f"-DoutputDirectory={scrap}", "-Dmdep.stripVersion=true"]
+    run("downloading 460 MB", [*copy, *options], scrap, report)
+    jar = scrap / CONDUCTOR.file
+    with jar.open("rb") as content:
+        demand("the jar's SHA-256", hashlib.file_digest(content, "sha256").hexdigest(), CONDUCTOR_SHA256)
+    unpack = [java(), "-Djarmode=tools", "-jar", str(jar), "extract", "--force", "--destination", str(folder)]
+    run("unpacking", unpack, scrap, report)
+
+
+def demand(what: str, found: str, expected: str) -> None:
+    """Refuse what is not what was pinned."""
+    if found != expected:
+        raise ObtainError(f"expected {expected} as {what}; found {found}. It is not what was pinned: do not use it")

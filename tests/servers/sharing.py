@@ -1,0 +1,53 @@
+"""One server of each kind for a whole test run: started when the first test needs it, stopped with the last."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tests.servers.cache import Part, log_file
+from tests.servers.conductor import CONDUCTOR, Conductor
+from tests.servers.lakefs import LAKEFS, LakeFS
+from tests.servers.server import Server
+
+S = TypeVar("S", bound=Server)
+
+
+@cache
+def shared_lakefs() -> LakeFS:
+    """Give the run's lakeFS. Whoever kills it starts a server of its own: others are on this one."""
+    demand(LAKEFS)
+    return _running(LakeFS)
+
+
+@cache
+def shared_conductor() -> Conductor:
+    """Give the run's Conductor. Whoever kills it starts a server of its own: others are on this one."""
+    demand(CONDUCTOR)
+    return _running(Conductor)
+
+
+def demand(part: Part) -> None:
+    """Skip the test if the server was never obtained; fail it where servers are required."""
+    if part.is_there():
+        return
+    message = f"expected {part.name} {part.version} at {part.path}; found none. Run: make servers"
+    if os.environ.get("PERAGO_SERVERS_REQUIRED") == "1":
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+def _running(kind: type[S]) -> S:
+    stack = ExitStack()
+    atexit.register(stack.close)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"perago-{kind.name}-"))
+    server = kind(folder=Path(folder), log=log_file(kind.name))
+    stack.enter_context(server)
+    return server

@@ -29,8 +29,10 @@ def publish(wire: Wire, plan: PublishPlan) -> CommitRef:
 
 def _merge(wire: Wire, plan: PublishPlan) -> CommitRef:
     """Add one commit to the target whose only parent is its head (S-04)."""
-    if plan.condition is not Condition.NONE and plan.token is None:  # under a lease the hook is welcome, not needed
+    if plan.condition is not Condition.NONE and plan.token is None:
         check_hook(wire, plan.target.repository, plan.commit)
+    else:
+        _check_name(wire, plan)  # under a lease, and without one, the hook is welcome and not needed
     source = plan.name or plan.commit
     said = {hook.EXPECTED: plan.expected, hook.STAGED: plan.commit}
     return wire.merge(plan.target.repository, source, plan.target.branch, f"Publish {source}", said)
@@ -38,8 +40,20 @@ def _merge(wire: Wire, plan: PublishPlan) -> CommitRef:
 
 def _relocate(wire: Wire, plan: PublishPlan) -> CommitRef:
     """Move the target to a commit, wherever it was."""
+    _check_name(wire, plan)
     wire.hard_reset(plan.target.repository, plan.target.branch, plan.name or plan.commit)
     return plan.commit
+
+
+def _check_name(wire: Wire, plan: PublishPlan) -> None:
+    """Refuse early what acts by a name that is not where the plan says; the hook, where there is one, is never late."""
+    at = None if plan.name is None else wire.branch(plan.target.repository, plan.name)
+    if plan.name is not None and at != plan.commit:
+        message = (
+            f"expected staging name {plan.name} at {plan.commit}, found {at or 'no such name'}: it was revoked, or is "
+            "not this attempt's"
+        )
+        raise Refused(message)
 
 
 def check_hook(wire: Wire, repository: str, ref: str) -> None:

@@ -23,10 +23,11 @@ from perago_core.names import is_staging_name
 from perago_core.ports import Stored
 from perago_lakefs.answers import HttpError, Refused, answer
 from perago_lakefs.connection import Connection
+from perago_lakefs.native import GatewayArea, folder_of
 from perago_lakefs.transfer import Courier
 from perago_lakefs.transfer_keys import is_ignored, removable, writable
 from perago_lakefs.transfer_reading import listed
-from perago_lakefs.transfer_writing import Branch, link, remove, upload
+from perago_lakefs.transfer_writing import Branch, change, upload
 
 _EXISTS = 409
 
@@ -65,10 +66,8 @@ class LakeFSSink:
 
         def work() -> None:
             staging = self._staging(courier)
-            for each in stored:
-                writable(each.path)
-            remove(staging, [removable(path) for path in deleted])
-            link(staging, stored)
+            linked = {writable(each.path) for each in stored}
+            change(staging, stored, [path for path in map(removable, deleted) if path not in linked])
             if not stored:
                 # The server says 200 to whoever deletes on a branch that does not exist.
                 courier.ask("GET", staging.place, repeat=True)
@@ -88,6 +87,16 @@ class LakeFSSink:
             if not is_ignored(path):
                 raise Refused(f"expected a manifest's name to begin with '_' or '.', found {path!r}: it would be data")
             upload(self._staging(courier), writable(path), io.BytesIO(manifest))
+
+        return answer(courier, work)
+
+    def native_area(self, folder: str, write: str) -> Answer[GatewayArea]:
+        """Give a folder of the scratch branch to Spark's own writer, for one write of the data set in ``folder``."""
+        courier = Courier(self.connection)
+
+        def work() -> GatewayArea:
+            own = folder_of(folder, write)
+            return GatewayArea(self.connection, self.repository, self._scratch(courier).name, own)
 
         return answer(courier, work)
 

@@ -23,7 +23,6 @@ from typing import Any, BinaryIO, Final, Protocol, TypeAlias
 from urllib.parse import urlencode
 
 import urllib3
-from attrs import frozen
 
 from perago_lakefs.answers import Problem, Refused, checked, status_of
 from perago_lakefs.connection import Connection
@@ -83,20 +82,22 @@ class Window:
             yield Window(self._data, self._start + offset, min(size, self.size - offset))
 
 
-@frozen(eq=False)
 class Once:
     """A stream that cannot be gone back to, of a length nobody knows."""
 
-    data: BinaryIO
+    def __init__(self, data: BinaryIO) -> None:
+        self._data = data
+        self._begun = False
 
     def read(self, size: int = -1, /) -> bytes:
         """Read on."""
-        return self.data.read(size)
+        self._begun = True
+        return self._data.read(size)
 
     def rewind(self) -> None:
-        """Refuse to begin again, and let the first send be."""
-        if self.data.tell():
-            raise Refused("expected a file that can be read again, found a stream that was sent in part")
+        """Let it be sent once, and refuse to begin again."""
+        if self._begun:
+            raise Refused("expected a file that can be read again, found a stream that was sent in part: try again")
 
 
 class Courier:

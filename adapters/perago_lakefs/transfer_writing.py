@@ -15,10 +15,10 @@ and equal bytes must be no change (S-12).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from attrs import frozen
@@ -28,12 +28,10 @@ from perago_lakefs.answers import Problem, Uncertain, described, was_refused
 from perago_lakefs.transfer import Body, Courier, Json, Window, body_of
 from perago_lakefs.transfer_storage import LARGE, Storage, storage_of
 
-T = TypeVar("T")
-
 CONTENT_TYPE: Final = "application/octet-stream"
 _PLAIN: Final = {"Content-Type": CONTENT_TYPE}
 #: Bytes of a part, unless that makes too many parts.
-PART: Final = 64 << 20
+PART: Final = 16 << 20
 _MOST_PARTS: Final = 10_000
 #: The most paths that are deleted in one request.
 _BATCH: Final = 1000
@@ -138,42 +136,37 @@ def _attributes(stored: Stored) -> Json:
     return {"checksum": stored.checksum, "size_bytes": stored.size, "content_type": CONTENT_TYPE}
 
 
-def link(branch: Branch, stored: Sequence[Stored]) -> None:
-    """Make bytes that are stored anywhere in the repository appear on the branch, side by side."""
+def change(branch: Branch, stored: Sequence[Stored], deleted: Sequence[str]) -> None:
+    """Make bytes that are stored anywhere in the repository appear on the branch, and delete other paths from it.
 
-    def one(each: Stored) -> None:
+    Each request is sent once. If all of them were refused, nothing has happened; else nobody can say what has.
+    """
+
+    def link(each: Stored) -> None:
         about = {"physical_address": each.address, **_attributes(each)}
         branch.courier.ask("PUT", f"{branch.place}/objects", {"path": each.path}, about)
 
-    _side_by_side(one, stored, branch.courier.connection.pool)
-
-
-def remove(branch: Branch, paths: Sequence[str]) -> None:
-    """Delete paths; those that are not there are no problem. The server says 200 also if it deleted nothing."""
-    batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
-    for batch in batches:
-        said = branch.courier.ask("POST", f"{branch.place}/objects/delete", body={"paths": list(batch)})
+    def delete(paths: Sequence[str]) -> None:
+        said = branch.courier.ask("POST", f"{branch.place}/objects/delete", body={"paths": paths})
         wrong = [f"{each.get('path')!r}: {each['message']}" for each in said["errors"]]
-        if wrong:
-            raise Uncertain(f"{len(wrong)} of {len(batch)} paths were not deleted: {', '.join(wrong[:_NAMED])}")
+        if wrong:  # the server says 200 all the same
+            raise Uncertain(f"{len(wrong)} of {len(paths)} paths were not deleted: {', '.join(wrong[:_NAMED])}")
+
+    batches = [deleted[start : start + _BATCH] for start in range(0, len(deleted), _BATCH)]
+    with ThreadPoolExecutor(branch.courier.connection.pool, thread_name_prefix="lakefs") as pool:
+        running = [pool.submit(link, each) for each in stored] + [pool.submit(delete, each) for each in batches]
+        wait(running, return_when=FIRST_EXCEPTION)
+        for each in running:
+            each.cancel()
+    _judge([each for each in running if not each.cancelled()])
 
 
-def _side_by_side(work: Callable[[T], object], items: Iterable[T], width: int) -> None:
-    """Do the work for each; if some of it fails, only a failure of all is a refusal."""
-    done = 0
-
-    def one(item: T) -> None:
-        nonlocal done
-        work(item)
-        done += 1
-
-    with ThreadPoolExecutor(width, thread_name_prefix="lakefs") as pool:
-        running = [pool.submit(one, item) for item in items]
-        try:
-            for each in running:
-                each.result()
-        except Problem as problem:
-            pool.shutdown(cancel_futures=True)
-            if done or not was_refused(problem):
-                raise Uncertain(f"{done} of {len(running)} were linked, then: {described(problem)}") from None
-            raise
+def _judge(ended: Sequence[Future[None]]) -> None:
+    """Raise what went wrong: as it is if nothing at all has happened, else as something nobody can tell."""
+    failed = [problem for each in ended if (problem := each.exception()) is not None]
+    if not failed:
+        return
+    if len(failed) == len(ended) and all(isinstance(each, Problem) and was_refused(each) for each in failed):
+        raise failed[0]
+    words = described(failed[0]) if isinstance(failed[0], Problem) else str(failed[0])
+    raise Uncertain(f"{len(ended) - len(failed)} requests were done, and then one was not: {words}")

@@ -80,6 +80,11 @@ class Wire:
         """List the tags whose name begins like this."""
         return self._listed(self._clients.reads.tags_api.list_tags, repository, prefix)
 
+    def branch(self, repository: str, name: str) -> CommitRef | None:
+        """Give the commit a branch is at."""
+        get = self._clients.reads.branches_api.get_branch
+        return self._found(lambda: CommitRef(self._read(get, repository, name).commit_id))
+
     def branches(self, repository: str, prefix: str = "") -> Iterator[Named]:
         """List the branches whose name begins like this, hidden ones too."""
         return self._listed(self._clients.reads.branches_api.list_branches, repository, prefix, show_hidden=True)

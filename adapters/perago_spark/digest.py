@@ -12,6 +12,7 @@ struct its fields by position, a map the list of its entries.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -22,10 +23,14 @@ from perago_spark.arrow import Batch, Column, pa, pc
 Numbers: TypeAlias = npt.NDArray[np.uint64]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-#: The base of the polynomial over the elements of a string or list. Odd, so that no power of it is 0.
+#: The base of the polynomial over the elements of a list, or the words of a text. Odd, so that no power of it is 0.
 _BASE: Final = np.uint64(0xD6E8FEB86659FD93)
 #: Bytes of one number.
 _WORD: Final = 8
+#: For each number of bytes, what keeps so many of a word.
+_KEPT: Final = np.array([(1 << (8 * count)) - 1 for count in range(_WORD + 1)], dtype=np.uint64)
+#: Bytes from which on a text is hashed by itself: word by word, all texts would wait for the longest.
+_LONG: Final = 256
 #: What stands for a value that is missing.
 _NOTHING: Final = np.uint64(0x5851F42D4C957F2D)
 
@@ -79,9 +84,9 @@ def _values(column: Column) -> Numbers:
         wide = np.int64 if pa.types.is_large_list(kind) else np.int32
         return _runs(_column(column.values), _offsets(column, wide))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _runs(_bytes(column), _offsets(column, np.int32))
+        return _texts(_bytes(column), _offsets(column, np.int32))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return _runs(_bytes(column), _offsets(column, np.int64))
+        return _texts(_bytes(column), _offsets(column, np.int64))
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
     return _fixed(column)
@@ -111,8 +116,33 @@ def _bytes(column: Column) -> npt.NDArray[np.uint8]:
     return np.frombuffer(b"" if data is None else data, dtype=np.uint8)
 
 
-def _runs(elements: npt.NDArray[np.uint8] | Numbers, offsets: npt.NDArray[np.int64]) -> Numbers:
-    """Give a number for each run of elements: their polynomial, by differences of one running sum, and the length.
+def _texts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Numbers:
+    """Give a number for each text: its length, and then eight bytes after the other mixed in, for all texts at once."""
+    lengths = np.diff(offsets)
+    numbers = lengths.astype(np.uint64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    padded = np.concatenate([data[first:last], np.zeros(_WORD, dtype=np.uint8)])
+    # A word begins at every byte.
+    words: Numbers = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))
+    starts = offsets[:-1] - first
+    long = np.flatnonzero(lengths > _LONG)
+    for index in long:
+        text = padded[starts[index] : starts[index] + lengths[index]]
+        numbers[index] = int.from_bytes(hashlib.blake2b(text.tobytes(), digest_size=_WORD).digest(), "little")
+    left = lengths.copy()
+    left[long] = 0
+    which = np.flatnonzero(left)
+    for at in range(0, _LONG, _WORD):
+        if len(which) == 0:
+            break
+        word = words[starts[which] + at] & _KEPT[np.minimum(left[which] - at, _WORD)]
+        numbers[which] = _mixed(numbers[which] * _BASE + word)
+        which = which[left[which] > at + _WORD]
+    return numbers
+
+
+def _runs(elements: Numbers, offsets: npt.NDArray[np.int64]) -> Numbers:
+    """Give a number for each list of elements: their polynomial, by differences of one running sum, and the length.
 
     The position within the run decides the power, so that the same text has the same number wherever it stands.
     """
@@ -123,7 +153,7 @@ def _runs(elements: npt.NDArray[np.uint8] | Numbers, offsets: npt.NDArray[np.int
     starts = np.repeat(offsets[:-1], lengths)
     powers = np.cumprod(np.full(int(lengths.max()) + 1, _BASE, dtype=np.uint64))
     positions = np.arange(first, last, dtype=np.int64) - starts
-    weighted = (elements[first:last].astype(np.uint64) + np.uint64(1)) * powers[positions]
+    weighted = (elements[first:last] + np.uint64(1)) * powers[positions]
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(weighted, dtype=np.uint64)])
     found: Numbers = sums[offsets[1:] - first] - sums[offsets[:-1] - first] + lengths.astype(np.uint64)
     return found

@@ -20,6 +20,10 @@ class SparkUnavailableError(Exception):
     """Spark cannot run here; the message says what to install or set."""
 
 
+class WorkerError(Exception):
+    """A function that Spark ran in one of its workers raised this."""
+
+
 class StoppedError(Exception):
     """The body was told to stop and nothing is written any more."""
 

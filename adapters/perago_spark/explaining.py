@@ -10,42 +10,96 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from perago_spark.errors import DatasetError, StoppedError
+from perago_spark.errors import DatasetError, WorkerError
 
+_PLACE: Final = re.compile(r'  File "(?:.*/)?(?P<file>[^"/]+)", line (?P<line>\d+), in (?P<name>\S+)')
 _OURS: Final = re.compile(r"perago_spark\.errors\.DatasetError: expected (.+?); found (.+)\. ([^\n]+?)\.\s*(?:\n|$)")
-_KNOWN: Final[Mapping[str, DatasetError]] = {
-    "No module named 'pyarrow'": DatasetError(
-        "pyarrow in the Python that Spark starts for its workers",
-        "none there",
-        "Set spark.pyspark.python to this interpreter, or install pyarrow on the executors",
-    ),
-    "No module named 'perago": DatasetError(
-        "perago-core in the Python that Spark starts for its workers",
-        "none there",
-        "Set spark.pyspark.python to this interpreter, or install perago-core[spark] on the executors",
-    ),
-    "DATA_SOURCE_NOT_FOUND": DatasetError(
-        "a thread that belongs to a Spark session",
-        "one without, so that Spark does not find the data source",
-        "Call it from the thread of the body, or set the active session in your own",
-    ),
-    "cancelled": DatasetError("a job that runs to its end", "a cancelled one", "The attempt was lost or timed out"),
+_PYTHON: Final = (
+    "Set spark.pyspark.python in [spark.conf] to a Python like this one, with perago-core[spark], on every executor"
+)
+#: What Spark says, and what it means; the first that fits counts. What a sign's groups hold goes where the braces are.
+_KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
+    re.compile(sign): meaning
+    for sign, meaning in {
+        r'Cannot run program "([^"]+)"': DatasetError(
+            "a Python that Spark can start for its workers", "nothing that runs at {0}", _PYTHON
+        ),
+        r"\[PYTHON_VERSION_MISMATCH\].*?version: (\S+) than that in driver: (\d+\.\d+)": DatasetError(
+            "workers with the Python of the body, {1}", "Python {0} there", _PYTHON
+        ),
+        r"No module named 'pyarrow'": DatasetError(
+            "pyarrow in the Python that Spark starts for its workers", "none there", _PYTHON
+        ),
+        r"No module named 'perago": DatasetError(
+            "perago-core in the Python that Spark starts for its workers", "none there", _PYTHON
+        ),
+        r"\[PACKAGE_NOT_INSTALLED\] (\w+) >= (\S+) must be installed": DatasetError(
+            "{0} {1} or newer beside Spark", "none", "pip install 'perago-core[spark]'"
+        ),
+        r"DATA_SOURCE_NOT_FOUND": DatasetError(
+            "a thread that belongs to a Spark session",
+            "one without, so that Spark does not find the data source",
+            "Call it from the thread of the body, or set the active session in your own",
+        ),
+        r'UNSUPPORTED_DATA_SOURCE_SAVE_MODE\].*?in the "(\w+)" mode': DatasetError(
+            "mode 'append' or 'overwrite'",
+            "{0}, which is what Spark takes if no mode is given",
+            "Add .mode('append') or .mode('overwrite'), or write with ws.write(name, frame)",
+        ),
+        r"provided partitioning or clustering columns do not match": DatasetError(
+            "a write without partitionBy",
+            "one with",
+            "Partition with ws.write(name, frame, partition_by=[...]); Spark has no such thing for data sources",
+        ),
+        r"SparkContext (?:was|has been) (?:stopped|shut ?down)|dagScheduler\(\)\" is null|stopped SparkContext": (
+            DatasetError(
+                "a running Spark", "one that was stopped", "Leave stopping to the worker: no spark.stop() in a body"
+            )
+        ),
+        r"java\.lang\.OutOfMemoryError": DatasetError(
+            "a Spark with enough memory",
+            "one that ran out of it",
+            "Give it more with spark.driver.memory in [spark.conf], or more partitions to the data",
+        ),
+        r"SPARK_JOB_CANCELLED|OPERATION_CANCELL?ED|Job \d+ cancelled": DatasetError(
+            "a job that runs to its end", "a cancelled one", "The attempt was lost or timed out"
+        ),
+    }.items()
 }
 
 
 def explained(error: BaseException) -> Exception:
     """Give the exception to raise instead: ours if one is inside, a known cause, or the error itself."""
-    if isinstance(error, DatasetError | StoppedError):
-        return error
+    if not isinstance(error, Exception):
+        return RuntimeError(str(error))
+    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+        return error  # the body's own words, even if it says them because of something Spark said
     for text in _texts(error):
         found = _OURS.search(text)
         if found is not None:
             return DatasetError(*found.groups())
     for text in _texts(error):
         for sign, meaning in _KNOWN.items():
-            if sign in text:
-                return meaning
-    return error if isinstance(error, Exception) else RuntimeError(str(error))
+            seen = sign.search(text)
+            if seen is not None:
+                holds = seen.groups()
+                return DatasetError(meaning.expected.format(*holds), meaning.found.format(*holds), meaning.fix)
+    return next((WorkerError(raised) for text in _texts(error) if (raised := _raised(text))), error)
+
+
+def _raised(text: str) -> str:
+    """Give the last words of a traceback of Spark's worker, and where they were said: what the body's function raised.
+
+    They come last, after a page of Spark's own; who shortens such a text to a line would cut off exactly them.
+    """
+    _, mark, traceback = text.partition("from the Python worker:\n")
+    lines = traceback.strip().splitlines()
+    if not mark or not lines:
+        return ""
+    places = [found for line in lines if (found := _PLACE.match(line))]
+    where = "" if not places else f" (line {places[-1]['line']} of {places[-1]['file']}, in {places[-1]['name']})"
+    said = next((at for at in reversed(range(len(lines))) if lines[at].startswith(" ")), -1) + 1
+    return " ".join(lines[said:]) + where
 
 
 def _texts(error: BaseException) -> Iterator[str]:

@@ -68,15 +68,22 @@ def write(frame: DataFrame, place: WritePlace, *, overwrite: bool) -> None:
     staging.check(place, schema, overwrite=overwrite)
     with area_of(place.sink, place.folder, place.write) as answer:
         area: Area = taken(answer)
-        rows = _save(frame, area, place.partition_by)
-        files = _job_files(taken(area.list()), place.folder)
-        footers = _side_by_side(lambda each: _footer(area, each.found), files)
-        _check_rows(rows, sum(footer.num_rows for footer in footers), place.folder)
+        files, footers = check_job(area, place.folder, _save(frame, area, place.partition_by))
         stored = _side_by_side(lambda each: _taken_over(area, each, place), files)
     known = columns_of(schema)
     sealed = [_described(*each, known) for each in zip(files, stored, footers, strict=True)]
     seal = make_seal(place.write, schema, place.partition_by, sealed)
     staging.stage(place, seal, tuple(stored), overwrite=overwrite)
+
+
+def check_job(area: Area, folder: str, rows: int) -> tuple[list[_File], list[Footer]]:
+    """Hold what lies in the area against the job that wrote it and the rows it has counted; refuse, or give it."""
+    files = _job_files(taken(area.list()), folder)
+    footers = _side_by_side(lambda each: _footer(area, each.found), files)
+    found = sum(footer.num_rows for footer in footers)
+    if found != rows:
+        raise _refused(f"the {rows} rows that the job has counted", f"{found} in its files", folder)
+    return files, footers
 
 
 def _save(frame: DataFrame, area: Area, partition_by: tuple[str, ...]) -> int:
@@ -116,11 +123,6 @@ def _file(found: Stored, folder: str) -> _File:
         raise _refused("files that Spark has written", repr(found.path), folder)
     below = f"{parent}/" if parent else ""
     return _File(found, below, int(known["task"]), int(known["number"]), known["job"])
-
-
-def _check_rows(counted: int, found: int, folder: str) -> None:
-    if counted != found:
-        raise _refused(f"the {counted} rows that the job has counted", f"{found} in its files", folder)
 
 
 def _refused(expected: str, found: str, folder: str) -> DatasetError:

@@ -130,7 +130,10 @@ def _workers(session: Any) -> Probed:  # noqa: ANN401  a session of either kind
 
 
 def _thread(session: Any) -> Probed:  # noqa: ANN401  as above
-    """Look the data source up from a thread that Spark has never seen, as threads of a body do."""
+    """Look the data source up from a thread that Spark has never seen, as threads of a body do.
+
+    By a write: a read asks the session of the frame, a write that of the thread.
+    """
     from perago_spark.session import activate  # noqa: PLC0415  as above
 
     found: list[str] = []
@@ -138,7 +141,7 @@ def _thread(session: Any) -> Probed:  # noqa: ANN401  as above
     def look() -> None:
         activate(session)
         try:
-            session.read.format("perago").load()
+            session.range(1).write.format("perago").mode("append").save()
         except Exception as error:  # noqa: BLE001  without options it must refuse; the question is who does
             found.append(str(error))
 

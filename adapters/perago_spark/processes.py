@@ -1,4 +1,7 @@
-"""Finding processes and ending them. Spark's Python workers leave the process group, so that ending the group does not end them."""
+"""Finding processes and ending them.
+
+Spark's Python workers leave the process group, so that ending the group does not end them.
+"""
 
 from __future__ import annotations
 

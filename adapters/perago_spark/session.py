@@ -120,8 +120,9 @@ class OwnSpark:
 def activate(session: SparkSession) -> None:
     """Make this the session of the calling thread.
 
-    Spark looks data sources up in the active session of the calling thread; a thread without one fails with
-    DATA_SOURCE_NOT_FOUND. A session that is connected to a server has no thread there, and needs none.
+    Spark's writer looks data sources up in the active session of the calling thread, whatever session the frame is of;
+    a thread without one fails with DATA_SOURCE_NOT_FOUND. A session that is connected to a server has no thread there,
+    and needs none.
     """
     inner: Any = session
     if not is_connected(session):

@@ -18,7 +18,7 @@ from perago_worker.body.bodies import Bodies
 from perago_worker.body.notes import Note, Progressed
 from perago_worker.body.running import as_text
 from perago_worker.datasets import with_spark
-from perago_worker.failing import Watcher, fate_from, watched
+from perago_worker.failing import Fate, Witness, fate_from, watched
 from perago_worker.files.cache import Cache
 from perago_worker.nudging import Lookout, can_nudge
 from perago_worker.recovering import own_tasks
@@ -65,7 +65,8 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
     own = settings.worker
     environment = _for_bodies(os.environ)
     bodies = Bodies(tasks.modules(), environment=environment)
-    tell = _teller(stack.orchestrator)
+    orchestrator = watched(stack.orchestrator, fate)
+    tell = _teller(orchestrator)
     progress: dict[str, Progressed] = {}
     listener = _listener(tell, progress)
     files = LocalWorkspace(
@@ -82,7 +83,6 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
         log.info("removed the folders of %d dead execution(s)", len(swept))
     inside = own_tasks(settings, stack)
     lookout = _lookout(stack, own, name, {**tasks, **inside})
-    orchestrator = watched(stack.orchestrator, fate)
     with ExitStack() as ending:
         ending.enter_context(closing(bodies))
         spark = with_spark(
@@ -153,7 +153,7 @@ def _lookout(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, T
     return Lookout(stack.orchestrator, stack.coordination, stack.clock, name, patience)
 
 
-def _fate() -> Watcher | None:
+def _fate() -> Fate | Witness | None:
     """Read what is to fail; a misspelt one is a mistake of whoever starts the worker, and found before anything is."""
     try:
         return fate_from()

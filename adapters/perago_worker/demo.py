@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.values import Commit, CommitRef, Target, TaskStatus
@@ -63,17 +63,19 @@ class Edition:
     """Which project is played, and how patiently.
 
     ``patience``: seconds until a silent worker is given up; a busy machine must have let it say something by then.
-    ``limit``: no single part takes longer, or something is wrong.
+    ``limit``: no single part takes longer, or something is wrong. ``systems``: where it is played, as settings; on the
+    embedded stack if there are none.
     """
 
     template: str
     patience: int
     heartbeat: float
     limit: float
+    systems: str = field(default="", repr=False)
 
 
 FILES = Edition("", patience=3, heartbeat=0.5, limit=60)
-SPARK = Edition("spark", patience=8, heartbeat=1.0, limit=240)
+SPARK = Edition("spark", patience=8, heartbeat=1.0, limit=600)
 
 #: Takes a line of the story; and what is going on right now, which the next such line replaces.
 Tell = Callable[[str], object]
@@ -86,8 +88,11 @@ def write_project(folder: Path, edition: Edition) -> None:
     tasks = (template / "pipeline.py").read_text(encoding="utf-8")
     impatient = tasks.replace("PATIENCE = 60", f"PATIENCE = {edition.patience}")
     (folder / "pipeline.py").write_text(impatient, encoding="utf-8")
-    quick = f"\n[budget]\nheartbeat_interval = {edition.heartbeat}\n\n[worker]\npoll_interval = 0.05\n"
-    configuration = (template / "perago.toml").read_text(encoding="utf-8") + quick
+    quick = (
+        f"\n[budget]\nheartbeat_interval = {edition.heartbeat}\ncompletion_reserve = {4 * edition.heartbeat}\n"
+        "\n[worker]\npoll_interval = 0.05\n"
+    )
+    configuration = (template / "perago.toml").read_text(encoding="utf-8") + quick + edition.systems
     (folder / "perago.toml").write_text(configuration, encoding="utf-8")
 
 
@@ -138,12 +143,11 @@ class _Play:
                 tell("worker 2 wakes and sends its publication, as if nothing had happened")
                 refused = wait(lambda: self._refusal(workflow), "the zombie to give up", zombie)
                 tell(f"the store refuses it: {_in_short(refused)}")
-        return _judge(self.stack, self._view(workflow), before, refused)
+        return _judge(_history(self.stack, first), self._view(workflow), before, refused)
 
     def _start(self, first: CommitRef) -> str:
         """Start the pipeline as soon as the first worker has registered its tasks."""
-        known = {each.name for each in getattr(self.stack.orchestrator, "definitions")()}  # noqa: B009
-        if not set(STEPS) <= known:
+        if not set(STEPS) <= set(self.words.registered()):
             return ""
         return self.words.start(PIPELINE, load(self.folder, {}, {}).pipelines[PIPELINE], first)
 
@@ -215,6 +219,10 @@ class _Play:
 
 
 def _create(stack: Stack) -> CommitRef:
+    """Give the head of the branch; the embedded store's has to be made."""
+    found = stack.store.head(TARGET)
+    if isinstance(found, Done) and found.value is not None:
+        return found.value.commit.ref
     made: Answer[CommitRef] = getattr(stack.store, "create")(TARGET, {"README.md": b"Orders, cleaned and summed up.\n"})  # noqa: B009
     if not isinstance(made, Done):
         raise DemoError(f"the branch could not be made: {made.reason}")
@@ -239,8 +247,18 @@ def _head(stack: Stack) -> Commit:
     return found.value.commit
 
 
-def _judge(stack: Stack, view: PipelineView, before: Commit, refused: str) -> Ending:
-    history: tuple[Commit, ...] = getattr(stack.store, "history")(TARGET).value  # noqa: B009
+def _history(stack: Stack, first: CommitRef) -> tuple[Commit, ...]:
+    """Give the commits of the branch, newest first, back to the one the pipeline began at."""
+    commits = [_head(stack)]
+    while commits[-1].ref != first and commits[-1].parents:
+        found = stack.store.look(TARGET.repository, commits[-1].parents[0])
+        assert isinstance(found, Done)
+        assert found.value is not None
+        commits.append(found.value)
+    return tuple(commits)
+
+
+def _judge(history: tuple[Commit, ...], view: PipelineView, before: Commit, refused: str) -> Ending:
     refs = [commit.ref for commit in history]
     accepted = [each.ref for each in view.attempts if each.status is TaskStatus.COMPLETED]
     once = view.succeeded and len(accepted) == len(STEPS)

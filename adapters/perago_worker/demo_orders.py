@@ -99,6 +99,8 @@ def _table(source: Source, folder: str) -> _Columns:
                 found[known[0]] = [known[1]] * rows
         for name, values in found.items():
             columns.setdefault(name, []).extend(values)
+    if not columns:
+        raise DemoError(f"expected rows in {folder}; found no file there")
     return columns
 
 

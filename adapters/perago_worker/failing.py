@@ -39,12 +39,18 @@ class Watcher(Protocol):
 
 @define
 class Fate:
-    """What is to happen where. Counts over all attempts of the process, and happens once."""
+    """What is to happen where. Counts over all attempts of the process, and happens once.
+
+    ``quiet`` is held by every thread while it talks to the orchestrator, and by the one that stops the worker. A
+    process that is stopped in the middle of a transaction of *another* thread, a poll or a heartbeat, keeps everybody
+    out of an embedded orchestrator for as long as it sleeps: seen, "database is locked".
+    """
 
     signal: signal.Signals
     point: Failpoint
     count: int = 1
     task: str | None = None
+    quiet: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
     @classmethod
@@ -68,7 +74,8 @@ class Fate:
             if point == self.point and self.task in {None, task} and self._is_due():
                 # To this very thread. A stop that is sent to the process is taken by its main thread, and until then
                 # this one runs on: it was found stopped in the middle of the transaction of the *next* call.
-                signal.pthread_kill(threading.get_ident(), self.signal)
+                with self.quiet:
+                    signal.pthread_kill(threading.get_ident(), self.signal)
 
         return reached
 
@@ -83,6 +90,7 @@ class Witness:
     """Writes down which points are passed, and how often each task has passed each by then."""
 
     file: Path
+    quiet: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
     _seen: Counter[tuple[Failpoint, str]] = field(factory=Counter[tuple[Failpoint, str]], init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
@@ -100,34 +108,46 @@ class Witness:
 class WatchedOrchestrator:
     """Gives failpoints to the two calls that no attempt's conversation makes: polls and heartbeats."""
 
-    def __init__(self, orchestrator: Orchestrator, reached: Reached) -> None:
+    def __init__(self, orchestrator: Orchestrator, watcher: Fate | Witness) -> None:
         self._orchestrator = orchestrator
-        self._reached = reached
+        self._reached = watcher.of("")
+        self._quiet = watcher.quiet
 
     def poll(self, worker_id: str, task_names: tuple[str, ...], limit: int) -> Answer[tuple[Assignment, ...]]:
         """Take up to ``limit`` tasks."""
         self._reached(Failpoint("orchestrator", "poll", Edge.BEFORE))
-        answer = self._orchestrator.poll(worker_id, task_names, limit)
+        with self._quiet:
+            answer = self._orchestrator.poll(worker_id, task_names, limit)
         self._reached(Failpoint("orchestrator", "poll", Edge.AFTER))
         return answer
 
     def extend(self, attempt: Attempt) -> Answer[None]:
         """Send one heartbeat."""
         self._reached(Failpoint("orchestrator", "extend", Edge.BEFORE))
-        answer = self._orchestrator.extend(attempt)
+        with self._quiet:
+            answer = self._orchestrator.extend(attempt)
         self._reached(Failpoint("orchestrator", "extend", Edge.AFTER))
         return answer
 
     def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
         """Read the task; the driver watches its own reloads."""
-        return self._orchestrator.reload(workflow_id, task_id)
+        with self._quiet:
+            return self._orchestrator.reload(workflow_id, task_id)
 
     def report(self, attempt: Attempt, result: Result) -> Answer[None]:
         """Send the result; only the driver does, and watches it."""
-        return self._orchestrator.report(attempt, result)
+        with self._quiet:
+            return self._orchestrator.report(attempt, result)
+
+    def log(self, task_id: str, line: str) -> None:
+        """Append to the task's log, where the orchestrator keeps one."""
+        write: Callable[[str, str], object] | None = getattr(self._orchestrator, "log", None)
+        if write is not None:
+            with self._quiet:
+                write(task_id, line)
 
 
-def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Watcher | None:
+def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Fate | Witness | None:
     """Read what the environment asks for, if anything."""
     words = environment(VARIABLE)
     if not words:
@@ -136,6 +156,6 @@ def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Watc
     return Witness(Path(rest)) if verb == "list" and rest else Fate.parse(words)
 
 
-def watched(orchestrator: Orchestrator, watcher: Watcher | None) -> Orchestrator:
+def watched(orchestrator: Orchestrator, watcher: Fate | Witness | None) -> Orchestrator:
     """Give the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
-    return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher.of(""))
+    return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher)

@@ -32,6 +32,12 @@ class Stack:
     coordination: Coordination | None
     clock: Clock
 
+    def close(self) -> None:
+        """Close every connection and file."""
+        for part in (self.orchestrator, self.store, self.coordination):
+            close: Callable[[], object] = getattr(part, "close", lambda: None)
+            close()
+
 
 def open_stack(settings: Settings) -> Stack:
     """Open what the settings name."""

@@ -1,12 +1,10 @@
-"""The collector: removes names nobody may act by any more, and claims nobody may need any more.
+"""The collector: removes what the rule of ``perago_core.garbage`` lets go, at any moment at which it may.
 
-A name may go as soon as its attempt has ended; at worst a worker that does not know yet finds it gone. A claim is
-needed longer. Counterexample: a task is completed by a no-op, its claim is removed, and a paused duplicate that has
-passed its last fence makes a fresh claim, finds the head where it expects it, and publishes. So the claims of a step go
-only once the step is settled, all its names are gone and a barrier has answered: the duplicate may then still make its
-claim, but it has no name to act by. Where no name can be revoked, the record of whoever raised the step's claim last
-stays for good; it is what refuses the duplicate. This is enough as long as no task comes back under its old id: see the
-decision on a task that is handed out again.
+That rule says why a claim is needed longer than its attempt: the claims of a step go only once the step is settled, all
+its names are gone and a barrier has answered. A paused duplicate may then still make its claim, but it has no name to
+act by. Where no name can be revoked, the record of whoever raised the step's claim last stays for good; it is what
+refuses the duplicate. This is enough as long as no task comes back under its old id: see the decision on a task that is
+handed out again.
 
 The data of a staged commit lives as long as the claims, for the same reason. Counterexample: the store has begun a
 merge, the name is deleted, the data of the commit is removed since nothing holds it, and the merge is installed. Where
@@ -17,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perago_core.values import Claim
+from perago_core.garbage import Living, abandoned_names, settled_claims
 from perago_simulation.history import chain, staged
 from perago_simulation.settings import Setting
 from perago_simulation.strangers import Move, Moves
@@ -28,6 +26,7 @@ from perago_simulation.world import (
     OPEN,
     Run,
     World,
+    attempt_of,
     branch_of,
     restarted,
     with_rare,
@@ -37,20 +36,22 @@ from perago_simulation.world import (
 
 def collect(setting: Setting, world: World, *, ended: bool) -> Moves:
     """Give what the collector may remove next; ``ended`` says that the orchestrator hands nothing out any more."""
-    for run, _ in world.names:
-        if world.tasks[world.runs[run].task].status is not OPEN:
-            yield ("collector", "drop name", f"e{run}"), without_name(world, run)
+    names = {_name(setting, world, run): run for run, _ in world.names}
+    for name in abandoned_names(names, _living(world)):
+        yield ("collector", "drop name", f"e{names[name]}"), without_name(world, names[name])
     if setting.early_collector:
         yield from _too_early(setting, world)
         return
     for step in range(setting.steps):
         if _is_settled(world, step, ended=ended) and not _has_names(world, step):
-            yield from _remove(setting, world, step)
+            yield from _remove(setting, world, step, tuple(names))
 
 
-def _remove(setting: Setting, world: World, step: int) -> Moves:
+def _remove(setting: Setting, world: World, step: int, names: tuple[str, ...]) -> Moves:
     assert world.rare is not None
-    claims = _removable(world, step)
+    going = settled_claims(world.claims, {_logical(step)}, names, _living(world))
+    # Beyond the core's rule: a store without names to revoke keeps the record of whoever raised the claim last.
+    claims = tuple(claim for claim in going if int(claim.execution[1:]) not in world.raised)
     unheld = [
         ref
         for run, ref in _unheld(setting, world)
@@ -118,9 +119,17 @@ def _too_early(setting: Setting, world: World) -> Moves:
             yield ("collector", "remove claim", claim.task_id), world._replace(claims=kept, raised=raised)
 
 
-def _removable(world: World, step: int) -> tuple[Claim, ...]:
-    of_step = (claim for claim in world.claims if _step(world, int(claim.execution[1:])) == step)
-    return tuple(claim for claim in of_step if int(claim.execution[1:]) not in world.raised)
+def _living(world: World) -> tuple[Living, ...]:
+    return tuple(Living(_logical(task.step), task.number) for task in world.tasks if task.status is OPEN)
+
+
+def _name(setting: Setting, world: World, run: int) -> str:
+    index = world.runs[run].task
+    return attempt_of(setting, world.tasks[index], index, run).staging_name
+
+
+def _logical(step: int) -> str:
+    return f"wf/step{step}"
 
 
 def _is_settled(world: World, step: int, *, ended: bool) -> bool:

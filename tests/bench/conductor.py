@@ -32,7 +32,7 @@ from tests.conductor.operating import Operator, eventually
 from tests.conformance.support import MAIN, attempt_of
 from tests.servers.conductor import CONDUCTOR, Conductor
 
-TASKS = 240
+TASKS = 160
 ROUNDS = 3
 IN_FLIGHT = (1, 8)
 FIRST = CommitRef("a" * 40)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
 from asyncio import IncompleteReadError, StreamReader, StreamWriter
 from collections.abc import Generator
 from contextlib import contextmanager
+from subprocess import PIPE
 from typing import IO
 from urllib.parse import urlsplit
 
@@ -60,7 +62,8 @@ class Proxy:
 def proxy_for(upstream: str) -> Generator[Proxy]:
     """Run a proxy for a server."""
     command = [sys.executable, "-m", "tests.bench.lakefs_proxy", upstream]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=where) as process:  # noqa: S603  ourselves
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -115,8 +118,8 @@ class _Relay:
                     await _relay_answer(server, head, to_client)
                 finally:
                     self._in_flight -= 1
-        except (IncompleteReadError, OSError):
-            pass
+        except (IncompleteReadError, OSError, asyncio.CancelledError):
+            pass  # either side has had enough, or we have
         finally:
             to_client.close()
             to_server.close()

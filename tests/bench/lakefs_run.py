@@ -20,10 +20,11 @@ from perago_lakefs import hook
 from perago_lakefs.store import LakeFSStore
 from perago_worker.files.cache import Cache
 from tests.bench import lakefs_transfer
-from tests.bench.lakefs_others import OthersMissingError, others
+from tests.bench.lakefs_others import others
 from tests.bench.lakefs_proxy import Proxy, proxy_for
 from tests.bench.lakefs_publication import EDITED, Editing, publish
 from tests.conformance.support import done
+from tests.lakefs.environments import PackagesMissingError
 from tests.lakefs.syncing import Lake, numbered
 from tests.servers.lakefs import LAKEFS, LakeFS
 
@@ -85,7 +86,7 @@ def publications(server: LakeFS) -> None:
         }
         try:
             order = stack.enter_context(others())
-        except OthersMissingError as missing:
+        except PackagesMissingError as missing:
             print(f"the others cannot be measured: {missing}")
         else:
             ways |= {
@@ -102,7 +103,7 @@ def publications(server: LakeFS) -> None:
         seconds = median(run.seconds for run in found)
         requests = "/".join(str(each) for each in sorted({run.requests for run in found}))
         ratios = "".join(
-            f"  {median(run.seconds for run in runs[other]) / seconds:6.1f}x {other.split()[-1]}"
+            f"  {median(run.seconds for run in runs[other]) / seconds:6.1f}x as fast as {other}"
             for other in ("perago 0.6.1", "lakefs transact")
             if other in runs and name.startswith("ours")
         )

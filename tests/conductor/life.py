@@ -13,6 +13,7 @@ from attrs import frozen
 from perago_worker.loading import load
 from perago_worker.pipelines import Pipelines, pipelines_of
 from perago_worker.settings import Settings
+from perago_worker.stack import Stack
 from tests.worker.projects import Project
 
 TASKS = '''
@@ -106,6 +107,7 @@ class Life:
 
     mark: str
     project: Project
+    stack: Stack
 
     @property
     def settings(self) -> Settings:
@@ -113,7 +115,7 @@ class Life:
 
     def words(self) -> Pipelines:
         """Speak to its orchestrator."""
-        return pipelines_of(self.project.stack(), self.settings.budget.budget())
+        return pipelines_of(self.stack, self.settings.budget.budget())
 
     def named(self, name: str) -> str:
         return f"{name}-{self.mark}"
@@ -140,7 +142,8 @@ def new_life(folder: Path, url: str, *, patience: float = 20) -> Generator[Life]
     (folder / f"life_{mark}.py").write_text(tasks, encoding="utf-8")
     (folder / "perago.toml").write_text(CONFIGURATION.format(mark=mark, url=url), encoding="utf-8")
     before = list(sys.path)
-    life = Life(mark, Project(folder))
+    project = Project(folder)
+    life = Life(mark, project, project.stack())
     try:
         yield life
     finally:
@@ -149,3 +152,4 @@ def new_life(folder: Path, url: str, *, patience: float = 20) -> Generator[Life]
         for view in life.words().running():
             if view.name.endswith(mark):
                 life.words().stop(view.workflow_id, "the test is over")
+        life.stack.close()

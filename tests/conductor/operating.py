@@ -134,7 +134,8 @@ class Operator:
         return found
 
     def logs(self, task_id: str) -> list[str]:
-        return [each["log"] for each in self.call("GET", f"/tasks/{task_id}/log").json()]
+        answer = self.call("GET", f"/tasks/{task_id}/log")
+        return [each["log"] for each in answer.json()] if answer.content else []
 
     # ---- what operators do
 

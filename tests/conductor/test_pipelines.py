@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def _view(life: Life, workflow: str) -> PipelineView:
 
 
 def test_a_pipeline_is_started_there_and_followed_to_its_end(life: Life) -> None:
-    create(life.project.stack())
+    create(life.stack)
     with _worker(life):
         ran = life.project.perago("run", life.named("line"), "--param", "text=four", "--on", "conductor", "--json")
     assert ran.code == 0, ran.err
@@ -62,7 +63,7 @@ def test_a_pipeline_is_started_there_and_followed_to_its_end(life: Life) -> None
     assert given == {"write": 4, "one": 4, "two": 4, "sum": 4}
     refs = {each["step"]: each["ref"] for each in ran.data["attempts"]}
     assert refs["one"] == refs["two"] == refs["write"] != refs["sum"]
-    head = life.project.stack().store.head(MAIN)
+    head = life.stack.store.head(MAIN)
     assert isinstance(head, Done)
     assert head.value is not None
     assert head.value.commit.ref == refs["sum"]
@@ -77,7 +78,7 @@ def test_a_single_task_runs_here_without_being_a_pipeline(life: Life) -> None:
 
 @pytest.mark.parametrize("spelling", ["refType", "ref_type"])
 def test_callers_of_either_generation_are_understood(life: Life, operator: Operator, spelling: str) -> None:
-    first = create(life.project.stack())
+    first = create(life.stack)
     body = {
         "name": life.named("line"),
         "version": 1,
@@ -95,7 +96,7 @@ def test_callers_of_either_generation_are_understood(life: Life, operator: Opera
 
 
 def test_a_second_workflow_on_the_same_branch_is_warned_of(life: Life, operator: Operator) -> None:
-    first = create(life.project.stack())
+    first = create(life.stack)
     running = _start(life, "sleep", first)
     assert life.words().rivals(MAIN, (life.named("sleep"),)) == (running,)
     # A stranger's project knows none of our names: it is found by its correlation id.
@@ -110,27 +111,27 @@ def test_a_second_workflow_on_the_same_branch_is_warned_of(life: Life, operator:
 
 
 def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(life: Life, operator: Operator) -> None:
-    create(life.project.stack())
+    create(life.stack)
     with _worker(life):
         ran = life.project.perago("run", life.named("fail"), "--on", "conductor")
         assert ran.code == 1
         assert "there is no bread today" in ran.out
 
-        def recovered() -> dict[str, object] | None:
+        def recovered() -> dict[str, Any] | None:
             hits = operator.call(
                 "GET", "/workflow/search", params={"query": f"workflowType={life.named('fail')}-recovery"}
             )
             ids = [each["workflowId"] for each in hits.json()["results"]]
-            seen = operator.workflow(ids[0]) if ids else {"status": "RUNNING"}
-            return None if seen["status"] == "RUNNING" else seen
+            seen = operator.workflow(ids[0]) if ids else None
+            return None if seen is None or seen["status"] == "RUNNING" else seen
 
         ended = eventually(recovered, "the recovery to end")
     assert ended["status"] == "COMPLETED"
-    assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}  # type: ignore[index]
+    assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}
 
 
 def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(life: Life) -> None:
-    create(life.project.stack())
+    create(life.stack)
     told = life.project.perago("run", life.named("line"), "--on", "conductor")
     assert told.code == 2
     assert "add --param text=VALUE" in told.err
@@ -142,7 +143,7 @@ def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(life: 
 
 
 def test_nobody_working_is_told(life: Life) -> None:
-    first = create(life.project.stack())
+    first = create(life.stack)
     workflow = _start(life, "sleep", first)
     view = eventually(lambda: seen if (seen := _view(life, workflow)).attempts else None, "a scheduled task")
     assert life.words().unattended(view) == (life.named("sleep"),)
@@ -153,7 +154,7 @@ def test_nobody_working_is_told(life: Life) -> None:
 def test_what_runs_is_living_and_what_ended_is_settled_only_when_nothing_can_bring_it_back(
     life: Life, operator: Operator
 ) -> None:
-    first = create(life.project.stack())
+    first = create(life.stack)
     words = life.words()
     with _worker(life):
         done = _start(life, "line", first, text="x")
@@ -192,7 +193,7 @@ def test_status_explain_log_timeline_and_gc_speak_of_a_run_on_conductor(life: Li
 
 
 def test_a_stopped_workflow_ends_its_attempts(life: Life) -> None:
-    first = create(life.project.stack())
+    first = create(life.stack)
     with _worker(life):
         workflow = _start(life, "sleep", first)
         eventually(lambda: any(each.worker_id for each in _view(life, workflow).attempts), "the sleeper to begin")

@@ -1,41 +1,77 @@
 """Conductor is killed at each phase of an attempt and comes back on the same database (S-01 to S-06, L-01).
 
-Each worker stands still at a phase of its own; then the server dies, for all of them at once. They go on while it is
-away, or when it is back. Every attempt ends accepted or abandoned, the branch agrees, and a healthy worker can finish.
+Attempts are held, each at a phase of its own, in a worker that lives; then the server dies under all of them at once.
+They go on while it is away, or when it is back. Each ends accepted or abandoned, what it says is what Conductor says,
+the branch agrees, and whoever comes next can finish.
 """
 
 from __future__ import annotations
 
-import signal
+import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from attrs import define, evolve, field
 
-from tests.conductor.operating import Operator
+from perago_core.failpoints import Failpoint, Reached
+from perago_core.ports import Assignment
+from perago_core.results import Acceptance, Completed, Outcome
+from perago_core.values import TaskStatus
+from perago_worker.assembly import assemble, load_tasks
+from perago_worker.loading import load
+from perago_worker.runtime import Runtime
+from tests.conductor.operating import PATIENCE, Operator, eventually
 from tests.conductor.yard import ConductorYard
 from tests.crash.judging import Line, judge_line
-from tests.crash.yard import WorkerProcess, wait_for
+from tests.crash.yard import done
 from tests.servers.conductor import CONDUCTOR, Conductor
 from tests.servers.sharing import demand
 
-#: The calls of a first publication that are about the task, and those between which it is published.
+#: The calls of a first publication, each with how manyth of its kind it is. The server dies right after them.
 PHASES = (
-    "orchestrator.poll.after",
-    "orchestrator.extend.after",
-    "workspace.run.after",
-    "orchestrator.reload.after 1",
-    "store.commit.after",
-    "orchestrator.reload.after 2",
-    "store.claim.after",
-    "store.publish.before",
-    "store.publish.after",
-    "orchestrator.report.before",
-    "orchestrator.report.after",
-    "orchestrator.reload.after 3",
+    ("workspace.prepare.after", 1),
+    ("workspace.run.after", 1),
+    ("orchestrator.reload.after", 1),
+    ("store.commit.after", 1),
+    ("orchestrator.reload.after", 2),
+    ("store.claim.after", 1),
+    ("store.publish.before", 1),
+    ("store.publish.after", 1),
+    ("orchestrator.report.before", 1),
+    ("orchestrator.report.after", 1),
+    ("orchestrator.reload.after", 3),
 )
+
+
+@define
+class Gate:
+    """Holds an attempt at one of its calls until it is opened."""
+
+    point: Failpoint
+    count: int
+    came: threading.Event = field(factory=threading.Event)
+    opened: threading.Event = field(factory=threading.Event)
+
+    def __call__(self, point: Failpoint) -> None:
+        if point == self.point:
+            self.count -= 1
+            if self.count == 0:
+                self.came.set()
+                assert self.opened.wait(10 * PATIENCE)
+
+
+@define
+class Gates:
+    """A gate for each task, by name."""
+
+    gates: Mapping[str, Gate]
+
+    def of(self, task: str) -> Reached:
+        return self.gates[task]
 
 
 @pytest.fixture
@@ -47,56 +83,71 @@ def server(tmp_path: Path) -> Iterator[Conductor]:
 
 @pytest.mark.parametrize("wake", ["when it is back", "while it is away"])
 def test_conductor_is_killed_at_each_phase_of_an_attempt(server: Conductor, tmp_path: Path, wake: str) -> None:
-    with closing(Operator(server.api, uuid.uuid4().hex[:12])) as operator:
-        # Back before anybody is given up, the attempts go on; away for longer than that, they are given up.
-        operator.response_timeout = 600 if wake == "when it is back" else 20
-        with ConductorYard(tmp_path / "p", "auto", operator=operator) as yard:
-            plays = [_play(yard, number, operator.response_timeout) for number in range(len(PHASES))]
-            victims = [
-                yard.worker(f"t{number}", fate=f"stop {phase}{_task_of(phase, number)}")
-                for number, phase in enumerate(PHASES)
-            ]
-            for phase, victim in zip(PHASES, victims, strict=True):
-                wait_for(victim.is_stopped, f"worker that stands at {phase}", victim)
-            server.kill()
+    names = tuple(f"t{number}" for number in range(len(PHASES)))
+    gates = {name: Gate(Failpoint.parse(point), count) for name, (point, count) in zip(names, PHASES, strict=True)}
+    with (
+        closing(Operator(server.api, uuid.uuid4().hex[:12])) as operator,
+        ConductorYard(tmp_path / "p", "auto", operator=operator) as yard,
+    ):
+        lines = {name: _start(yard, name) for name in names}
+        settings = load(yard.folder, {"tasks": names}, {})
+        with assemble(settings, yard.stack, load_tasks(settings, yard.folder)) as made:
+            runtime = made.runtime
+            with ThreadPoolExecutor(len(names)) as pool:
+                held = evolve(runtime, fate=Gates(gates))
+                running = {name: pool.submit(held.run, _polled(runtime, name), runtime.clock.now()) for name in names}
+                for name, gate in gates.items():
+                    assert gate.came.wait(PATIENCE), f"{name} did not come to {gate.point}"
+                server.kill()
+                if wake == "when it is back":
+                    server.start()
+                for gate in gates.values():
+                    gate.opened.set()
+                outcomes = {name: each.result(10 * PATIENCE) for name, each in running.items()}
             if wake == "while it is away":
-                _wake(victims)
-            server.start()
-            _wake(victims)
-            for line in plays:
-                _finish(yard, operator, line, victims)
-            for victim in victims:
-                assert victim.drain() == 0, victim.said()
-            assert [sentence for line in plays for sentence in judge_line(yard, line)] == []
-            if wake == "when it is back":
-                retried = [line.workflow for line in plays if len(yard.view(line.workflow).attempts) > 1]
-                assert retried == [], "an attempt was given up although its server was back in time"
+                server.start()
+            for name, outcome in outcomes.items():
+                _agree(yard, lines[name], outcome)
+                _finish(operator, runtime, lines[name], name)
+        assert [sentence for line in lines.values() for sentence in judge_line(yard, line)] == []
+    if wake == "when it is back":
+        late = {name for name, each in outcomes.items() if each.acceptance is not Acceptance.ACCEPTED}
+        assert late == set(), "the server was back in time, and an attempt was not accepted"
 
 
-def _play(yard: ConductorYard, number: int, patience: float) -> Line:
-    """Give each phase a task, a branch and a workflow of its own."""
-    name = f"t{number}"
-    yard.add_task(name, {"PATIENCE": float(patience)})
+def _start(yard: ConductorYard, name: str) -> Line:
+    yard.add_task(name, {"PATIENCE": float(yard.operator.response_timeout)})
     yard.plan(name, "change")
     target, first = yard.branch(name)
-    return Line(target, first, yard.start(name, (name,), target, first, seconds=2.5))
+    return Line(target, first, yard.start(name, (name,), target, first))
 
 
-def _task_of(phase: str, number: int) -> str:
-    """Polls and heartbeats belong to no task; each worker has but one anyway."""
-    return "" if ".poll." in phase or ".extend." in phase else f" t{number}"
+def _polled(runtime: Runtime, name: str) -> Assignment:
+    (assignment,) = eventually(lambda: done(runtime.orchestrator.poll("worker-1", (name,), 1)), f"a task {name}")
+    return assignment
 
 
-def _wake(victims: list[WorkerProcess]) -> None:
-    for victim in victims:
-        victim.signal(signal.SIGCONT)
-
-
-def _finish(yard: ConductorYard, operator: Operator, line: Line, victims: list[WorkerProcess]) -> None:
-    """Wait for the end; the workers themselves take what was given up, since they still poll."""
-    ended = operator.until_ended(line.workflow)
-    assert ended["status"] == "COMPLETED", (
-        ended.get("reasonForIncompletion"),
-        [each.said()[-2000:] for each in victims],
+def _agree(yard: ConductorYard, line: Line, outcome: Outcome) -> None:
+    """What the attempt believes is never more than what Conductor says and the branch shows."""
+    if outcome.acceptance is not Acceptance.ACCEPTED:
+        return
+    assert isinstance(outcome.result, Completed)
+    (attempt,) = yard.view(line.workflow).attempts
+    head = done(yard.store.head(line.target))
+    assert head is not None
+    assert (attempt.status, attempt.ref, head.commit.ref) == (
+        TaskStatus.COMPLETED,
+        outcome.result.ref,
+        outcome.result.ref,
     )
-    assert yard.view(line.workflow).succeeded
+
+
+def _finish(operator: Operator, runtime: Runtime, line: Line, name: str) -> None:
+    """Have whatever was given up run again until the workflow is over; silence is shortened by an operator."""
+    while (workflow := operator.workflow(line.workflow))["status"] == "RUNNING":
+        (*_, last) = operator.tasks(line.workflow)
+        if last["status"] == "IN_PROGRESS":
+            operator.update(line.workflow, last["taskId"], "FAILED", reasonForIncompletion="its worker is gone")
+        else:
+            runtime.run(_polled(runtime, name), runtime.clock.now())
+    assert workflow["status"] == "COMPLETED", workflow.get("reasonForIncompletion")

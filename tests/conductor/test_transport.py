@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -154,6 +156,26 @@ def test_the_address_of_the_server_is_enough(operator: Operator) -> None:
     with closing(ConductorOrchestrator(operator.url.removesuffix("/api"), domain=operator.domain)) as opened:
         operator.start(("clean",), MAIN, FIRST_REF)
         assert polled(opened).snapshot.status is TaskStatus.IN_PROGRESS
+
+
+def test_no_poll_waits_for_more_than_one_task(
+    operator: Operator, proxy: FaultyProxy, distant: ConductorOrchestrator
+) -> None:
+    """Conductor holds such a poll until all have come or the time is over, and what has come waits with it."""
+    operator.start(("clean",), MAIN, FIRST_REF)
+    several = {"workerid": "w", "domain": operator.domain, "count": 5, "timeout": 1500}
+    begun = time.monotonic()
+    assert len(operator.call("GET", "/tasks/poll/batch/clean", params=several).json()) == 1
+    assert time.monotonic() - begun > 1.4
+    for names, limit in ((("clean",), 5), (("clean", "join"), 3), (("clean",), 1)):
+        proxy.forget()
+        assert done(distant.poll("worker-1", names, limit)) == ()
+        asked = [
+            (query["count"], query["timeout"])
+            for query in (parse_qs(urlsplit(each.target).query) for each in proxy.seen)
+        ]
+        assert asked
+        assert all("1" in count or "0" in timeout for count, timeout in asked), asked
 
 
 def test_the_requests_of_each_call_are_counted_as_the_port_says(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import define, field
 
+from perago_conductor import ConductorOrchestrator
 from perago_core.values import CommitRef, Target
 from perago_worker.loading import load
 from perago_worker.pipelines import PipelineView, pipelines_of
@@ -41,6 +42,12 @@ class ConductorYard(Yard):
         more = _CONFIGURATION.format(url=self.operator.url, domain=self.operator.domain)
         path.write_text(text + more, encoding="utf-8")
         self.stack = open_stack(load(self.folder, {}, {}))
+
+    def __exit__(self, *trouble: object) -> None:
+        super().__exit__(*trouble)
+        orchestrator = self.stack.orchestrator
+        assert isinstance(orchestrator, ConductorOrchestrator)
+        orchestrator.close()
 
     def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
         text = source.read_text(encoding="utf-8")

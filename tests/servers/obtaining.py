@@ -2,7 +2,8 @@
 
 lakeFS has no package, so a program of one line that imports it is built. Its module is checked against the sum below,
 and everything it is built from against lakeFS's own ``go.sum``, which is inside that module. Conductor is one file,
-checked against its hash and then unpacked, because that halves its start. etcd comes with the development packages.
+checked against its hash, then unpacked and its classes archived, each of which halves its start. etcd comes
+with the development packages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from tests.servers.cache import ObtainError, Report
 from tests.servers.commands import run
-from tests.servers.conductor import CONDUCTOR
+from tests.servers.conductor import CONDUCTOR, Conductor, classes
 from tests.servers.lakefs import LAKEFS
 from tests.servers.toolchain import go, java, maven
 
@@ -47,7 +48,9 @@ def obtain_lakefs(report: Report) -> Path:
 
 
 def obtain_conductor(report: Report) -> Path:
-    return CONDUCTOR.place(lambda folder: _fetch_conductor(folder, report), report)
+    found = CONDUCTOR.place(lambda folder: _fetch_conductor(folder, report), report)
+    classes().place(lambda folder: _archive_classes(folder, report), report)
+    return found
 
 
 def obtain_etcd(_report: Report) -> Path:
@@ -91,6 +94,17 @@ def _fetch_conductor(folder: Path, report: Report) -> None:
         demand("the jar's SHA-256", hashlib.file_digest(content, "sha256").hexdigest(), CONDUCTOR_SHA256)
     unpack = [java(), "-Djarmode=tools", "-jar", str(jar), "extract", "--force", "--destination", str(folder)]
     run("unpacking", unpack, scrap, report)
+
+
+def _archive_classes(folder: Path, report: Report) -> None:
+    """Have a Conductor write down which classes it loads, and Java make them ready to be mapped."""
+    scrap, loaded = folder.parent, folder.parent / "loaded"
+    report("starting it once, to learn which classes it loads")
+    with Conductor(folder=scrap / "data", machine=["-Xshare:off", f"-XX:DumpLoadedClassList={loaded}"]):
+        pass
+    files = [f"-XX:SharedClassListFile={loaded}", f"-XX:SharedArchiveFile={folder / classes().file}"]
+    dump = [java(), "-Xmx1g", "-XX:+UseSerialGC", "-Xshare:dump", *files, "-cp", str(CONDUCTOR.path)]
+    run("archiving these classes", dump, scrap, report)
 
 
 def demand(what: str, found: str, expected: str) -> None:

@@ -5,6 +5,7 @@ Nothing of the product is imported here: a server must come up while the product
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -38,6 +39,17 @@ def java() -> str:
     except ImportError as trouble:
         missing = f"expected Java {OLDEST_JAVA[0]} or newer; found none. Install one, or run: make setup"
         raise ObtainError(missing) from trouble
+
+
+@cache
+def java_fingerprint() -> str:
+    """Give what tells this Java from any other: an archive of classes serves only the one that made it."""
+    asked = [java(), "-XshowSettings:properties", "-version"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stderr  # noqa: S603  -version only
+    properties = dict(re.findall(r"(java\.home|java\.vm\.version) = (.+)", said))
+    modules = (Path(properties["java.home"]) / "lib" / "modules").stat()
+    known = f"{properties['java.vm.version']} {modules.st_size} {modules.st_mtime_ns}"
+    return hashlib.sha256(known.encode()).hexdigest()[:8]
 
 
 def maven() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -141,6 +142,29 @@ def writes_rows(ws: SparkDatasets, params: dict[str, Any]) -> object:
     return {"rows": written.rows}
 
 
+def names_its_java(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    context: Any = ws.spark.sparkContext
+    return {"home": context._jvm.System.getProperty("java.home")}
+
+
+def dies(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    os._exit(3)
+
+
+def kills_its_java(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    """As the kernel does when memory is short; the body goes on as if nothing had happened."""
+    context: Any = ws.spark.sparkContext
+    os.kill(int(context._jvm.ProcessHandle.current().pid()), signal.SIGKILL)
+    return {"pid": os.getpid()}
+
+
+def writes_by_relative_paths(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    """Java's folder and the body's own are one: what Spark writes there, the body finds, and the next task does not."""
+    before = sorted(each.name for each in Path().iterdir())
+    _frame(ws).write.parquet("mine")
+    return {"pid": os.getpid(), "before": before, "found": (Path("mine") / "_SUCCESS").exists()}
+
+
 def prints(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
     print("a word from the body")  # noqa: T201  this is what is tested
     return None
@@ -168,6 +192,10 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
         stops_spark,
         writes_slowly,
         writes_rows,
+        names_its_java,
+        dies,
+        kills_its_java,
+        writes_by_relative_paths,
         prints,
         sleeps,
     )

@@ -62,10 +62,15 @@ class Marks:
 
     def hold(self) -> None:
         """Say that we are held and wait until we are let go; for long, but not for ever."""
-        self.tell("held")
+        self.tell(f"held {os.getpid()}")
         until = time.monotonic() + LONGEST
         while not (self.folder / "go").exists() and time.monotonic() < until:
             time.sleep(0.02)
+        self.tell("released")
+
+    def detail(self, word: str) -> str:
+        """Give what was said with a word, the first time."""
+        return next(each.split()[1] for each in self.told() if each.split()[0] == word)
 
     def wait(self, word: str, times: int = 1, longest: float = LONGEST) -> None:
         """Wait until something has happened so many times."""

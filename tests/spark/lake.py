@@ -9,6 +9,7 @@ from attrs import define, field
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import Ports, drive
+from perago_core.names import staging_name
 from perago_core.ports import Sink, Source, Store, Workspace
 from perago_core.results import Outcome
 from perago_core.values import Attempt, Backing, CommitRef, Target
@@ -29,33 +30,47 @@ class Lake:
     """One repository with one branch. Writes of a test go to staging names of their own."""
 
     folder: Path
-    store: GitStore = field(init=False)
+    target: Target = MAIN
+    backing: Backing = Backing.ATOMIC
+    store: Any = field(init=False)
     world: SimulatedWorld = field(factory=SimulatedWorld)
     names: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.store = GitStore(self.folder)
-        done(self.store.create(MAIN, {"README": b"a lake"}))
+        self.store = self.made()
+
+    def made(self) -> Any:  # noqa: ANN401  a store, with what stores have beside the port
+        """Make the store with the branch in it."""
+        store = GitStore(self.folder)
+        done(store.create(self.target, {"README": b"a lake"}))
+        return store
 
     @property
     def head(self) -> CommitRef:
         """Give the commit the target stands at."""
-        ref: CommitRef = done(self.store.head(MAIN)).commit.ref
+        ref: CommitRef = done(self.store.head(self.target)).commit.ref
         return ref
 
     def source(self, ref: CommitRef | None = None) -> Source:
         """Read a commit, the head if none is named."""
-        return self.store.read(MAIN.repository, ref or self.head)
+        found: Source = self.store.read(self.target.repository, ref or self.head)
+        return found
+
+    @property
+    def staging(self) -> str:
+        """Give the name that ``stage`` opened last."""
+        return staging_name("lake/stage", self.names, 0, "stage", "by-hand")
 
     def stage(self, at: CommitRef | None = None) -> Sink:
         """Open a staging name at a commit, the head if none is named."""
         self.names += 1
-        done(self.store.open_staging(MAIN, f"stage-{self.names}", at or self.head))
-        return self.store.sink(MAIN, f"stage-{self.names}")
+        done(self.store.open_staging(self.target, self.staging, at or self.head))
+        sink: Sink = self.store.sink(self.target, self.staging)
+        return sink
 
     def committed(self) -> CommitRef | None:
         """Commit the last staging name; ``None``: nothing was changed."""
-        staged = done(self.store.commit(MAIN, f"stage-{self.names}", "a test"))
+        staged = done(self.store.commit(self.target, self.staging, "a test"))
         return None if staged is None else CommitRef(staged.commit)
 
     def writing(
@@ -71,7 +86,7 @@ class Lake:
     def attempt(self, task: str, *, read_only: bool = False) -> Attempt:
         """Poll a task as a worker does, and pin the attempt."""
         orchestrator = self.world.orchestrator()
-        orchestrator.start((task,), MAIN, self.head)
+        orchestrator.start((task,), self.target, self.head)
         self.names += 1
         (assignment,) = done(orchestrator.poll(f"worker-{self.names}", (task,), 1))
         seen = assignment.snapshot
@@ -82,9 +97,9 @@ class Lake:
             logical_task=assignment.logical_task,
             number=assignment.number,
             execution=f"run-{self.names}",
-            target=MAIN,
+            target=self.target,
             input=self.head,
-            backing=Backing.ATOMIC,
+            backing=self.backing,
             worker_id=seen.worker_id,
             started_at=seen.started_at,
             poll_count=seen.poll_count,
@@ -113,4 +128,4 @@ class Lake:
 
     def stagings(self) -> tuple[str, ...]:
         """Name the staging names that exist."""
-        return tuple(each.name for each in done(self.store.staging_names(MAIN.repository)))
+        return tuple(each.name for each in done(self.store.staging_names(self.target.repository)))

@@ -85,3 +85,16 @@ def test_equal_rows_do_not_cancel_each_other() -> None:
 )
 def test_near_misses_differ(one: Any, other: Any) -> None:  # noqa: ANN401  rows
     assert row_digest(batch([one])) != row_digest(batch([other]))
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 16, 255, 256, 257, 1000])
+def test_every_byte_of_a_text_counts_wherever_the_text_stands(length: int) -> None:
+    """Texts are taken eight bytes at a time, long ones otherwise: both ends of both ways."""
+    text = "x" * length
+    others = {text[:at] + "y" + text[at + 1 :] for at in (0, length // 2, length - 1)} | {text + "x", text[:-1]}
+    digests = {each: row_digest(batch([{"text": each}])) for each in (text, *others)}
+    assert len(set(digests.values())) == len(digests)
+    company = [{"text": "before"}, {"text": text}, {"text": None}, {"text": "after" * 100}]
+    together = row_digest(batch(company))
+    assert together == combined(*(row_digest(batch([each])) for each in company))
+    assert row_digest(batch(company).slice(1, 1)) == digests[text]

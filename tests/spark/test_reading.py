@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import decimal
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,7 +23,7 @@ from perago_spark.reading import Files, PeragoReader
 from tests.spark.frames import numbers, read, write
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def test_columns_are_read_alone_and_in_the_order_asked_for(spark: SparkSession, lake: Lake) -> None:
@@ -98,37 +97,6 @@ def test_a_frame_used_with_one_filter_still_has_all_rows_without_it(spark: Spark
     assert ref is not None
     frame = read(spark, lake, ref)
     assert [frame.where("k = 1").count(), frame.count(), frame.where("k = 2").count()] == [333, 1000, 333]
-
-
-def test_every_type_comes_back_as_it_was(spark: SparkSession, lake: Lake) -> None:
-    """Acceptance 7: nulls, decimals, times with and without zone, nested, empty strings."""
-    noon = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
-    rows: list[Any] = [
-        (1, decimal.Decimal("12.50"), noon, dt.date(2024, 5, 1), [1, None], {"a": 1}, (1, "x")),
-        (None, None, None, None, None, None, None),
-        (3, decimal.Decimal("-0.01"), noon.replace(year=1969), dt.date(1, 1, 1), [], {}, (None, "")),
-    ]
-    columns = "a long, b decimal(10,2), c timestamp, d date, e array<int>, f map<string,int>, g struct<x:int,y:string>"
-    plain: DataFrame = cast("Any", spark).createDataFrame(rows, columns)
-    rich = plain.withColumns(
-        {
-            "h": F.col("c").cast("timestamp_ntz"),
-            "i": F.encode(F.lit("é"), "utf-8"),
-            "j": F.lit(float("nan")),
-        }
-    )
-    ref = write(lake, rich, "w-1")
-    assert ref is not None
-    found = read(spark, lake, ref)
-    assert [each.dataType for each in found.schema] == [each.dataType for each in rich.schema]
-    assert sorted(map(repr, found.collect())) == sorted(map(repr, rich.collect()))
-
-
-def test_an_empty_frame_is_a_data_set_with_columns(spark: SparkSession, lake: Lake) -> None:
-    ref = write(lake, numbers(spark, 0), "w-1")
-    assert ref is not None
-    found = read(spark, lake, ref)
-    assert (found.columns, found.count()) == (["id", "k", "name"], 0)
 
 
 OTHER_COLUMNS = {

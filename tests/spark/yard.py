@@ -20,7 +20,7 @@ from perago_spark import SparkWorkspace, WarmBodies, naming
 from perago_spark.arrow import pq
 from perago_spark.processes import descendants
 from tests.spark.faults import FaultyStore, Marks
-from tests.spark.lake import MAIN, Lake, done
+from tests.spark.lake import Lake, done
 
 FOLDER: Final = "sales/orders/"
 ROWS: Final = 1000
@@ -73,7 +73,7 @@ class Yard:
 
     def published(self) -> None:
         """The target is exactly input -> staged, and every row is there once."""
-        head = done(self.lake.store.head(MAIN)).commit
+        head = done(self.lake.store.head(self.lake.target)).commit
         assert head.parents == (self.before,)
         assert self.lake.stagings() == ()
         rows = rows_of(self.lake, head.ref)

@@ -8,6 +8,7 @@ from perago_core import Completed, Failpoint, Ports, drive
 from perago_core.attempt.execution import Observer
 from perago_core.failpoints import Edge
 from perago_core.values import Attempt, Backing
+from perago_lakefs.costs import REQUESTS
 from tests.core.world import Fault, Faults, World
 
 CLASSES = ("task", "local", "stage", "claim", "ledger", "lock", "revoke", "head", "target")
@@ -80,6 +81,37 @@ def measure(path: str, backing: Backing, *, ledger: bool, observe: Observer | No
     return ports, calls
 
 
+#: What a workspace of files asks of lakeFS when one file of up to a thousand is edited: one listing, one upload.
+ONE_EDIT = {"workspace.prepare": 1, "workspace.upload": 1}
+ON_LAKEFS = (Backing.SOFT, Backing.CONDITIONAL, Backing.LOCKED)
+LAKEFS = """## On lakeFS
+
+Requests to lakeFS for one edited file of up to a thousand, listing included, all of them in the cache (*warm*); each
+file that is not is one more. A call takes as many as `perago_lakefs/costs.py` says, which also says what comes on top:
+two for the first barrier of a process, one for each name that is revoked and for each claim of an earlier attempt.
+"""
+
+
+def lakefs_calls(path: str, backing: Backing) -> dict[str, int]:
+    """Give the requests to lakeFS of one path, call by call."""
+    _, calls = measure(path, backing, ledger=False)
+    each = {**{f"store.{call}": count for call, count in REQUESTS.items()}, **ONE_EDIT}
+    counted: dict[str, int] = {}
+    for call in calls:
+        if call in each:
+            counted[call] = counted.get(call, 0) + each[call]
+    return counted
+
+
+def _on_lakefs() -> list[str]:
+    lines = [LAKEFS, "| path | backing | requests, warm | calls |", "|---|---|---|---|"]
+    for backing in ON_LAKEFS:
+        counted = lakefs_calls("first publish", backing)
+        said = ", ".join(f"{call.partition('.')[2]} {count}" for call, count in counted.items())
+        lines.append(f"| first publish | `{backing.value}` | {sum(counted.values())} | {said} |")
+    return [*lines, ""]
+
+
 def costs() -> str:
     """Write the table and, below it, the calls of each first publish in order."""
     lines = [HEADER, f"| path | backing | ledger | {' | '.join(CLASSES)} | hops |", f"|---|---|---|{'---|' * 10}"]
@@ -90,7 +122,7 @@ def costs() -> str:
                 counted = " | ".join(str(ports.meter.calls[each] or "") for each in CLASSES)
                 switch = "on" if ledger else "off"
                 lines.append(f"| {path} | `{backing.value}` | {switch} | {counted} | {ports.meter.hops} |")
-    lines += ["", "## A first publish, call by call", ""]
+    lines += ["", *_on_lakefs(), "## A first publish, call by call", ""]
     for backing in Backing:
         for ledger in (False, True):
             _, calls = measure("first publish", backing, ledger=ledger)

@@ -64,7 +64,8 @@ def perago(
         for section in sections:
             place = place.setdefault(section, {})
         place[name] = value
-    context.obj = Project(find_project(project), overrides)
+    context.obj = found = Project(find_project(project), overrides)
+    context.call_on_close(found.close)
 
 
 def _simulator(name: str) -> Callable[[typer.Context], None]:

@@ -64,6 +64,12 @@ class Project:
             self._stack = open_stack(self.settings)
         return self._stack
 
+    def close(self) -> None:
+        """Close the systems, if they were opened."""
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
     def tasks(self) -> Registry:
         """Import the tasks."""
         return load_tasks(self.settings, self.folder)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from perago_core.answers import Answer, Done
-from perago_core.values import CommitRef, Target
-from perago_worker.assembly import assemble, draining_on_signals
+from perago_core.values import CommitRef, Target, TaskStatus
+from perago_worker.assembly import Assembled, assemble, draining_on_signals
+from perago_worker.body.notes import Progressed
+from perago_worker.body.running import as_text
 from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, project_of
 from perago_worker.cli.showing import show
 from perago_worker.cli.targets import target_of
@@ -23,7 +27,6 @@ from perago_worker.recovering import own_tasks
 from perago_worker.registry import Registry
 from perago_worker.settings import PipelineSettings, StepSettings
 from perago_worker.taskdefs import settle_drift
-from perago_worker.worker import Worker
 
 #: Seconds between two looks whether anybody works at all.
 _LOOK_FOR_WORKERS = 10.0
@@ -81,7 +84,7 @@ def run(
         view = _follow(words, begin(), steps)
     else:
         with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
-            view = _work_off(words, begin(), steps, assembled.worker)
+            view = _work_off(words, begin(), steps, assembled)
     show(view, as_json=as_json)
     if view.running:
         messages.print("stopped before its end; a `perago worker` of this project goes on with it")
@@ -165,12 +168,13 @@ def _begin_at(project: Project, target: Target) -> CommitRef:
     return head_of(project.stack, target)
 
 
-def _work_off(words: Pipelines, workflow_id: str, steps: int, worker: Worker) -> PipelineView:
+def _work_off(words: Pipelines, workflow_id: str, steps: int, assembled: Assembled) -> PipelineView:
     """Let the worker work until the pipeline has ended, or the worker was told to stop."""
+    worker = assembled.worker
     helper = threading.Thread(target=worker.run, name="worker")
     helper.start()
     try:
-        with _Bar(steps) as bar:
+        with _Bar(steps, assembled.progress) as bar:
             while True:
                 works = helper.is_alive()
                 view = bar.show(words, workflow_id)
@@ -202,9 +206,9 @@ def _follow(words: Pipelines, workflow_id: str, steps: int) -> PipelineView:
 
 
 class _Bar(Progress):
-    """How far a pipeline is."""
+    """How far a pipeline is, and its last step, if its body runs here and says so; for a Spark task, Spark does."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, notes: Mapping[str, Progressed] | None = None) -> None:
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -214,6 +218,7 @@ class _Bar(Progress):
         )
         super().__init__(*columns, console=messages, transient=True)
         self._task = self.add_task("starting", total=steps)
+        self._notes: Mapping[str, Progressed] = notes or {}
 
     def show(self, words: Pipelines, workflow_id: str) -> PipelineView:
         """Look at the pipeline and show how far it is."""
@@ -221,5 +226,11 @@ class _Bar(Progress):
         assert view is not None
         last = view.attempts[-1] if view.attempts else None
         what = "starting" if last is None else f"{last.step}, attempt {last.number}: {last.status.value.lower()}"
-        self.update(self._task, completed=len(view.output), description=what)
+        note = self._notes.get(last.task_id) if last is not None and last.status is TaskStatus.IN_PROGRESS else None
+        within = 0.0 if note is None else note.fraction or 0.0
+        self.update(
+            self._task,
+            completed=len(view.output) + within,
+            description=what if note is None else f"{what}, {escape(as_text(note))}",
+        )
         return view

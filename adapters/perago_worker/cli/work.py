@@ -36,6 +36,7 @@ def add_to(app: typer.Typer, panel: str) -> None:
 def init(
     folder: Annotated[Path, typer.Argument(help="Where; made if it is not there.")] = Path(),
     *,
+    spark: Annotated[bool, typer.Option("--spark", help="Tasks on Spark data sets instead of folders.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a small working project: a configuration and three tasks."""
@@ -46,7 +47,7 @@ def init(
     there = [name for name in _TEMPLATE if (folder / name).exists()]
     if there:
         raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
-    template = files("perago_worker") / "template"
+    template = files("perago_worker") / "template" / ("spark" if spark else "")
     for name in _TEMPLATE:
         (folder / name).write_text((template / name).read_text(encoding="utf-8"), encoding="utf-8")
     if as_json:

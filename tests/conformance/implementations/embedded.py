@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
-from tests.conformance.harness import Opener, Stack
+from tests.conformance.harness import Opener, Stack, WorkspaceHarness
 from tests.conformance.hurried import HurriedClock
 from tests.conformance.implementations.files import workspace as open_workspace
 from tests.conformance.implementations.sqlite import SqliteCoordinationHarness, SqliteOrchestratorHarness
@@ -19,9 +19,15 @@ LONG = 300.0
 
 @contextmanager
 def stack(folder: Path) -> Generator[Stack, None, None]:
+    with open_workspace(folder) as workspace, stack_on(workspace, folder) as found:
+        yield found
+
+
+@contextmanager
+def stack_on(workspace: WorkspaceHarness, folder: Path) -> Generator[Stack, None, None]:
+    """Give a workspace, with the store it is on, the embedded orchestrator and coordination store."""
     clock, tasks, keys = HurriedClock(), folder / "orchestrator.db", folder / "coordination.db"
     with (
-        open_workspace(folder) as workspace,
         closing(SqliteOrchestrator(tasks, clock=clock)) as orchestrator,
         closing(SqliteCoordination(keys, clock=clock)) as coordination,
     ):

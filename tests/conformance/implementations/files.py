@@ -57,12 +57,15 @@ class _Workspace:
         return self.port.leftovers()
 
 
+def workspace_on(store: StoreHarness, folder: Path) -> WorkspaceHarness:
+    """Give a workspace over a store of any kind."""
+    work, cached = folder / "work", Cache(folder / "cache", 1 << 30)
+    return _Workspace(LocalWorkspace(store.port, Registry.of_modules(__name__), _bodies(), work, cached), store)
+
+
 @contextmanager
 def workspace(folder: Path) -> Generator[WorkspaceHarness, None, None]:
-    store = GitHarness(folder / "store", GitStore(folder / "store"))
-    work, cached = folder / "work", Cache(folder / "cache", 1 << 30)
-    port = LocalWorkspace(store.port, Registry.of_modules(__name__), _bodies(), work, cached)
-    yield _Workspace(port, store)
+    yield workspace_on(GitHarness(folder / "store", GitStore(folder / "store")), folder)
 
 
 WORKSPACES: Mapping[str, Opener[WorkspaceHarness]] = {"files": workspace}

@@ -18,7 +18,9 @@ from perago_core.policy.events import Capability
 from perago_core.ports import Store
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import Connection, LakeFSStore
-from tests.conformance.harness import Opener, Recipe, StoreHarness, StoreTraits
+from tests.conformance.harness import Opener, Recipe, Stack, StoreHarness, StoreTraits
+from tests.conformance.implementations.embedded import stack_on
+from tests.conformance.implementations.files import workspace_on
 from tests.lakefs.stranger import Stranger
 from tests.servers.lakefs import LAKEFS, LakeFS
 from tests.servers.sharing import demand
@@ -33,6 +35,7 @@ FENCED = StoreTraits(
     raises_claims=False,
     probe=Capability.CONDITIONAL,
     uncommitted=True,
+    equal_trees=False,
 )
 BARE = evolve(FENCED, backings=frozenset({Backing.SOFT}), checks_head=frozenset(), probe=None)
 
@@ -95,4 +98,11 @@ def _with(traits: StoreTraits) -> Opener[StoreHarness]:
     return opener
 
 
+@contextmanager
+def _stack(folder: Path) -> Generator[Stack]:
+    with _opened(folder, FENCED) as store, stack_on(workspace_on(store, folder), folder) as stack:
+        yield stack
+
+
 STORES: Mapping[str, Opener[StoreHarness]] = {"lakefs": _with(FENCED), "lakefs-without-hook": _with(BARE)}
+STACKS: Mapping[str, Opener[Stack]] = {"lakefs": _stack}

@@ -1,0 +1,69 @@
+"""The fault matrix over Spark Connect: a client can die while its job lives on, and still only the core publishes.
+
+A job whose client is gone runs to its end on the server, commit included. It finds its staging name deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perago_spark import SparkSettings, WarmBodies
+from tests.cluster.conftest import started_bodies, workspace_of
+from tests.cluster.servers import Connect
+from tests.spark import scenarios
+from tests.spark.lake import Lake
+from tests.spark.yard import Yard, completed, yard_of
+
+
+@pytest.fixture(scope="module")
+def bodies(server: Connect, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
+    yield from started_bodies(SparkSettings(remote=server.url), tmp_path_factory.mktemp("bodies"))
+
+
+@pytest.fixture
+def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
+    yield from yard_of(lake, workspace_of(lake, bodies), bodies, tmp_path / "marks")
+
+
+@pytest.mark.parametrize("via", ["arrow", "native"])
+def test_what_a_client_writes_is_published_once(yard: Yard, via: str) -> None:
+    completed(yard.run("none", via))
+    yard.published()
+
+
+@pytest.mark.parametrize(
+    ("fault", "via"), [("task exception", "arrow"), ("worker exit", "arrow"), ("task exception", "native")]
+)
+def test_a_task_that_is_run_again_counts_once(yard: Yard, fault: str, via: str) -> None:
+    scenarios.counts_once(yard, fault, via)
+
+
+def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(yard: Yard) -> None:
+    scenarios.duplicates_are_refused(yard, "task exception")
+
+
+@pytest.mark.parametrize("fault", ["half a link", "no seal"])
+def test_a_commit_that_fails_half_way_publishes_nothing_and_the_next_attempt_all(yard: Yard, fault: str) -> None:
+    scenarios.fails_half_way(yard, fault)
+
+
+@pytest.mark.parametrize("fault", ["hold put", "hold link", "hold seal"])
+def test_a_lost_attempt_links_nothing_any_more_though_the_server_lives_on(yard: Yard, fault: str) -> None:
+    scenarios.lost(yard, fault)
+
+
+@pytest.mark.parametrize("fault", ["hold put", "hold link", "hold seal"])
+def test_a_killed_client_publishes_nothing_though_its_job_goes_on(yard: Yard, fault: str) -> None:
+    """spark.md 0.2: with publication in ``commit`` this published 8 s after the client had died."""
+    scenarios.killed(yard, fault)
+
+
+def test_a_server_frozen_in_a_commit_seals_at_most_and_the_client_publishes_when_it_wakes(
+    yard: Yard, server: Connect
+) -> None:
+    with yard.start("hold link") as running:
+        running.wait("held")
+        scenarios.frozen_in_commit(yard, server.pid, running)

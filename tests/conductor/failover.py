@@ -1,0 +1,74 @@
+"""How long it takes from the SIGKILL of a worker that has sent heartbeats until its task is handed out again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from perago_core.values import TaskStatus
+from perago_worker.pipelines import AttemptView
+from tests.conductor.life import Life, new_life
+from tests.conductor.operating import eventually
+from tests.worker.projects import create, environment
+
+#: Seconds of silence after which Conductor should give an attempt up, and for which a worker beats before it is killed.
+PATIENCE = 3
+_BEATS = 2 * PATIENCE + 1
+
+
+def failover(folder: Path, url: str, *, nudge: bool, limit: float) -> float:
+    """Measure it once, in seconds; ``limit`` if it took longer."""
+    with new_life(folder, url, patience=PATIENCE) as life:
+        life.register()
+        first = create(life.stack)
+        name = life.named("sleep")
+        workflow = life.words().start(name, life.settings.pipelines[name], first)
+
+        def attempts() -> list[AttemptView]:
+            view = life.words().view(workflow)
+            assert view is not None
+            return [each for each in view.attempts if each.started_at]
+
+        with _worker(life, nudge=nudge) as victim:
+            (begun,) = eventually(attempts, "the victim to begin")
+            with _worker(life, nudge=nudge) as peer:
+                log = life.project.folder / "worker.log"
+                eventually(lambda: log.read_text().count(": backing ") == 2, "the peer to look out")
+                # Past its first response time-out: what is noticed late is the silence after that.
+                time.sleep(_BEATS)
+                assert peer.poll() is None
+                victim.kill()
+                killed = time.monotonic()
+                while (now := attempts()) and now[-1].task_id == begun.task_id:
+                    if time.monotonic() - killed > limit:
+                        return limit
+                    time.sleep(0.05)
+                assert now[0].status is TaskStatus.TIMED_OUT
+                return time.monotonic() - killed
+
+
+@contextmanager
+def _worker(life: Life, *, nudge: bool) -> Generator[subprocess.Popen[bytes]]:
+    with (life.project.folder / "worker.log").open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+            [
+                sys.executable,
+                "-m",
+                "perago_worker",
+                "--project",
+                str(life.project.folder),
+                *("--set", f"worker.nudge={str(nudge).lower()}"),
+                "worker",
+            ],
+            env=environment(),
+            stderr=log,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,174 @@
+"""A worker that dies after a heartbeat is noticed in seconds, because its peers have Conductor look (fact 6)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+
+from perago_core.answers import Answer, Done, Unknown
+from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
+from perago_local.coordination import SqliteCoordination
+from perago_worker.clock import SystemClock
+from perago_worker.nudging import NUDGES, SIGNS, Lookout
+from tests.conductor.failover import failover
+from tests.conductor.operating import eventually
+from tests.servers.conductor import Conductor
+
+#: What the slowest of our machines needs beyond the response time-out; without a nudge it is 60 s and more.
+SECONDS = 40.0
+
+
+@define
+class Wall(SystemClock):
+    """A clock that can be put forward."""
+
+    ahead: float = 0.0
+
+    def now(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def wall(self) -> int:
+        return round((time.time() + self.ahead) * 1000)
+
+
+@define
+class Asked:
+    """Takes down who asked for what. The tests below are about how often and by whom, not about what Conductor does."""
+
+    status: TaskStatus = TaskStatus.IN_PROGRESS
+    worker: str = "dead"
+    nudges: list[str] = field(factory=list[str])
+    fails: bool = False
+
+    def nudge(self, workflow_id: str) -> Answer[None]:
+        self.nudges.append(workflow_id)
+        return Unknown("no answer") if self.fails else Done(None)
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+        return Done(TaskSnapshot(workflow_id, task_id, 0, self.status, self.worker))
+
+
+@pytest.fixture
+def coordination(tmp_path: Path) -> Iterator[SqliteCoordination]:
+    with closing(SqliteCoordination(tmp_path / "coordination.db")) as opened:
+        yield opened
+
+
+def _lookout(coordination: SqliteCoordination, asked: Asked, clock: Wall, name: str) -> Lookout:
+    return Lookout(asked, coordination, clock, name, 3.0)
+
+
+def _attempt(task: str) -> Attempt:
+    return Attempt("w", task, 0, "w/t", 1, f"run-{task}", Target("lake", "main"), CommitRef("A"), Backing.SOFT)
+
+
+def _dead(coordination: SqliteCoordination, clock: Wall) -> None:
+    """Show the sign of an attempt whose worker falls silent at once."""
+    dead = _lookout(coordination, Asked(), clock, "dead")
+    with dead.showing(_attempt("t"), lambda: clock.now() + 3):
+        dead.look()
+
+
+def _signs(coordination: SqliteCoordination) -> list[str]:
+    listed = coordination.list(SIGNS)
+    assert isinstance(listed, Done)
+    return [entry.key.removeprefix(SIGNS) for entry in listed.value]
+
+
+def test_a_worker_killed_after_heartbeats_is_replaced_in_seconds(tmp_path: Path, conductor_server: Conductor) -> None:
+    assert failover(tmp_path, conductor_server.api, nudge=True, limit=120.0) < SECONDS
+
+
+def test_a_sign_is_shown_renewed_and_taken_away(coordination: SqliteCoordination) -> None:
+    clock, until = Wall(), [10.0]
+    lookout = _lookout(coordination, Asked(), clock, "me")
+    with lookout.showing(_attempt("t"), lambda: until[0]):
+        assert _signs(coordination) == []  # an attempt that is through before the next look costs nothing
+        lookout.look()
+        assert _signs(coordination) == ["t"]
+        first = coordination.get(f"{SIGNS}t")
+        lookout.look()
+        assert coordination.get(f"{SIGNS}t") == first
+        until[0] += 5
+        lookout.look()
+        assert coordination.get(f"{SIGNS}t") != first
+    lookout.look()
+    assert _signs(coordination) == []
+
+
+def test_nobody_is_nudged_for_while_its_time_is_not_over_nor_by_itself(coordination: SqliteCoordination) -> None:
+    clock, asked = Wall(), Asked()
+    _dead(coordination, clock)
+    _lookout(coordination, asked, clock, "peer").look()
+    assert asked.nudges == []
+    clock.ahead = 10
+    _lookout(coordination, asked, clock, "dead").look()
+    assert asked.nudges == []
+
+
+def test_one_peer_nudges_few_times_and_ever_less_often(coordination: SqliteCoordination) -> None:
+    clock, asked = Wall(), Asked()
+    _dead(coordination, clock)
+    peers = [_lookout(coordination, asked, clock, f"peer-{number}") for number in range(5)]
+    clock.ahead = 4
+    for peer in peers:
+        peer.look()
+    assert asked.nudges == ["w"]
+    for peer in peers:
+        peer.look()  # at once: too early
+    assert asked.nudges == ["w"]
+    for _ in range(120):
+        clock.ahead += 1
+        peers[0].look()
+    assert 3 < len(asked.nudges) <= 8
+
+
+def test_what_was_given_up_is_no_longer_nudged_for(coordination: SqliteCoordination) -> None:
+    clock, asked = Wall(), Asked(status=TaskStatus.TIMED_OUT)
+    _dead(coordination, clock)
+    clock.ahead = 4
+    peer = _lookout(coordination, asked, clock, "peer")
+    peer.look()
+    assert _signs(coordination) == []
+    clock.ahead = 8
+    peer.look()
+    assert asked.nudges == ["w"]
+
+
+def test_a_nudge_without_an_answer_is_tried_again_and_hurts_nobody(coordination: SqliteCoordination) -> None:
+    clock, asked = Wall(), Asked(status=TaskStatus.TIMED_OUT, fails=True)
+    _dead(coordination, clock)
+    peer = _lookout(coordination, asked, clock, "peer")
+    clock.ahead = 4
+    peer.look()
+    clock.ahead = 6
+    peer.look()
+    assert len(asked.nudges) == 2
+    assert _signs(coordination) == ["t"]
+
+
+def test_a_worker_that_leaves_takes_its_signs_along(coordination: SqliteCoordination) -> None:
+    lookout = Lookout(Asked(), coordination, SystemClock(), "me", 3.0, 0.02)
+    with lookout.open(), lookout.showing(_attempt("t"), lambda: time.monotonic() + 3):
+        eventually(lambda: _signs(coordination), "a sign of life")
+    assert _signs(coordination) == []
+
+
+def test_a_nudger_that_dies_is_replaced(coordination: SqliteCoordination) -> None:
+    clock, asked = Wall(), Asked()
+    _dead(coordination, clock)
+    clock.ahead = 4
+    _lookout(coordination, asked, clock, "first").look()
+    mark = coordination.get(f"{NUDGES}t")
+    assert isinstance(mark, Done)
+    assert mark.value is not None
+    assert mark.value.value == "first"
+    coordination.swap(mark.value.key, "first", None)  # as the end of its term does
+    clock.ahead = 30
+    _lookout(coordination, asked, clock, "second").look()
+    assert len(asked.nudges) == 2

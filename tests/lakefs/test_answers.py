@@ -1,0 +1,168 @@
+"""What each answer of lakeFS, and each silence, means; the statuses are made up, the requests and sockets are real."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.values import CommitRef, Target
+from perago_lakefs import Connection, LakeFSStore
+from perago_lakefs.hook import found_by
+
+TARGET = Target("lake", "main")
+NAME = "perago-0123456789ab-task-1-r0-t-x"
+COMMIT = CommitRef("a" * 64)
+SECRET = "never to be seen"  # noqa: S105  it is none
+
+
+class Server:
+    """Answers every request with one status and body, and counts them."""
+
+    def __init__(self, status: int, body: bytes = b"") -> None:
+        self.asked: list[str] = []
+        asked = self.asked
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                asked.append(f"{self.command} {self.path}")
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                if status == 0:
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  names of the base class
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the base class
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    @contextmanager
+    def running(self) -> Iterator[LakeFSStore]:
+        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield LakeFSStore(Connection(self.url, "key", SECRET, timeout=5.0))
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+def told(message: str) -> bytes:
+    return json.dumps({"message": message}).encode()
+
+
+CHANGES = {
+    "400": (400, told("invalid value"), NotDone),
+    "401": (401, told("error authenticating request"), NotDone),
+    "403": (403, told("insufficient permissions"), NotDone),
+    "404": (404, told("not found"), NotDone),
+    "409 without a body": (409, b"", NotDone),
+    "410": (410, told("repository in deletion"), NotDone),
+    "412": (412, told("pre-merge hook aborted"), NotDone),
+    "423": (423, told("too many attempts"), NotDone),
+    "429": (429, told("too many attempts"), NotDone),
+    "501": (501, told("not implemented"), NotDone),
+    "500 predicate": (500, told("update branch: predicate failed"), NotDone),
+    "408": (408, told("time-out"), Unknown),
+    "499": (499, b"", Unknown),
+    "500": (500, told("something else"), Unknown),
+    "502 of a gateway": (502, b"<html>", Unknown),
+    "503": (503, told("slow down"), Unknown),
+    "a broken answer": (201, b"{", Unknown),
+    "a dropped connection": (0, b"", Unknown),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), CHANGES.values(), ids=CHANGES.keys())
+def test_a_change_is_sent_once_and_its_answer_is_one_of_three(status: int, body: bytes, kind: type) -> None:
+    """S-19, T-P7: whatever comes back, and if nothing does."""
+    server = Server(status, body)
+    with server.running() as store:
+        answer: Answer[object] = store.commit(TARGET, NAME, "message")
+    assert type(answer) is kind, answer
+    assert len(server.asked) == 1
+    assert "\n" not in answer.reason
+    assert SECRET not in repr(answer)
+
+
+@pytest.mark.parametrize("status", [0, 503])
+def test_a_read_is_asked_again_a_few_times(status: int) -> None:
+    server = Server(status)
+    with server.running() as store:
+        answer = store.look("lake", COMMIT)
+    assert isinstance(answer, Unknown)
+    assert len(server.asked) == 4
+
+
+def test_a_server_that_cannot_be_reached_did_nothing() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        answer = LakeFSStore(Connection(url, "key", SECRET)).open_staging(TARGET, NAME, COMMIT)
+    assert isinstance(answer, NotDone)
+
+
+def test_a_server_that_never_answers_is_given_up_and_that_says_nothing() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        connection = Connection(f"http://127.0.0.1:{silent.getsockname()[1]}", "key", SECRET, timeout=0.2)
+        assert isinstance(LakeFSStore(connection).open_staging(TARGET, NAME, COMMIT), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [("a/b", COMMIT), ("-a", COMMIT), ("a.b", COMMIT), ("", COMMIT), ("a" * 221, COMMIT), (NAME, "main"), (NAME, "")],
+)
+def test_what_is_no_name_or_no_commit_is_refused_before_anything_is_sent(name: str, at: str) -> None:
+    """P-41: a branch name in the place of a commit would mean whatever it is at by then."""
+    server = Server(201)
+    with server.running() as store:
+        assert isinstance(store.open_staging(TARGET, name, CommitRef(at)), NotDone)
+    assert server.asked == []
+
+
+def test_a_target_is_neither_committed_to_nor_dropped() -> None:
+    """S-11."""
+    server = Server(204)
+    with server.running() as store:
+        assert isinstance(store.drop(TARGET, "main"), NotDone)
+        assert isinstance(store.commit(TARGET, "main", "sneaky"), NotDone)
+    assert server.asked == []
+
+
+def test_a_connection_travels_and_keeps_its_secret() -> None:
+    connection = Connection("http://127.0.0.1:1/api/v1/", "key", SECRET)
+    assert connection.api == "http://127.0.0.1:1/api/v1"
+    assert SECRET not in repr(connection)
+    assert SECRET not in repr(connection.clients())
+    assert pickle.loads(pickle.dumps(connection)) == connection  # noqa: S301  our own pickle
+    assert connection.clients() is connection.clients()
+
+
+def test_only_our_hook_is_taken_for_our_hook() -> None:
+    assert found_by("PERAGO-FENCE the head is <abc1>") == ("head", "abc1")
+    assert found_by("another hook said that the head is <abc1>") is None
+
+
+def test_a_lookup_of_nothing_is_an_answer() -> None:
+    server = Server(404, told("not found"))
+    with server.running() as store:
+        assert store.look("lake", COMMIT) == Done(None)
+        assert store.head(TARGET) == Done(None)
+        assert store.drop(TARGET, NAME) == Done(None, 2)

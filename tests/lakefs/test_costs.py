@@ -1,0 +1,129 @@
+"""Requests are counted between us and a real server, call by call; ``specs/cost.md`` is made of the same numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from perago_core import drive
+from perago_core.failpoints import Edge, Failpoint
+from perago_core.results import Completed
+from perago_core.values import Backing, CommitRef, Target
+from perago_lakefs import LakeFSStore
+from perago_lakefs.costs import REQUESTS
+from tests.conformance.harness import Stack
+from tests.conformance.implementations.embedded import stack_on
+from tests.conformance.implementations.files import workspace_on
+from tests.conformance.implementations.lakefs import FENCED, LakeFSHarness
+from tests.conformance.support import attempt_of, done
+from tests.conformance.test_stack import ports as ports_of
+from tests.lakefs.scene import Scene
+from tests.servers.faulty_proxy import FaultyProxy
+from tests.servers.lakefs import LakeFS
+from tests.specs.costs import lakefs_calls
+
+BACKINGS = (Backing.SOFT, Backing.CONDITIONAL)
+
+
+def spent(scene: Scene, proxy: FaultyProxy, store: LakeFSStore, number: int, backing: Backing) -> Counter[str]:
+    """Publish once and count the requests of each call of the store."""
+    counted: Counter[str] = Counter()
+    before = [0]
+
+    def count(point: Failpoint) -> None:
+        if point.edge is Edge.BEFORE:
+            before[0] = len(proxy.seen)
+        else:
+            counted[f"{point.port}.{point.method}"] += len(proxy.seen) - before[0]
+
+    scene.input = scene.head()
+    attempt = scene.attempt(1, backing, task=f"cost/{number}")
+    outcome = scene.run(attempt, {"data.txt": b"%d" % number}, count, store)
+    assert isinstance(outcome.result, Completed), outcome
+    return +counted
+
+
+def expected(backing: Backing) -> Counter[str]:
+    """Give what the table says of a first publish that edits one file, without the listing of its input."""
+    return +Counter({call: count for call, count in lakefs_calls("first publish", backing).items() if count})
+
+
+def deepen(scene: Scene, to: int) -> None:
+    """Let a stranger commit until the history is so deep."""
+    while len(scene.stranger.log(scene.target)) < min(to, 1000):
+        for _ in range(25):
+            body = {"message": "deeper", "allow_empty": True}
+            scene.stranger.get("POST", f"/repositories/{scene.target.repository}/branches/main/commits", body=body)
+
+
+def test_a_publication_costs_the_same_at_any_depth_and_among_any_number_of_branches(scene: Scene) -> None:
+    """H-05, P-14: equal to the cost table at depth 1, 100 and 1,000, and with 1 and 500 branches."""
+    with FaultyProxy(scene.stranger.connection.url) as proxy:
+        store = scene.through(proxy.url)
+        done(store.barrier(scene.target))  # a process pays once for the first commit
+        number = 0
+        for depth, branches in ((1, 1), (100, 1), (100, 500), (1000, 500)):
+            deepen(scene, depth)
+            crowd(scene, branches)
+            for backing in BACKINGS:
+                number += 1
+                found = spent(scene, proxy, store, number, backing)
+                found.pop("workspace.upload")
+                wanted = expected(backing)
+                wanted.pop("workspace.upload")
+                wanted.pop("workspace.prepare")
+                assert found == wanted, (depth, branches, backing)
+
+
+def crowd(scene: Scene, to: int) -> None:
+    """Make other branches, half of them named as staging names of other tasks are."""
+    repository = scene.target.repository
+    missing = to - len(scene.stranger.branches(repository))
+    names = [f"perago-{number:012x}-other-1-r0-t-x" if number % 2 else f"other-{number}" for number in range(missing)]
+    with ThreadPoolExecutor(8) as pool:
+        for name in names:
+            pool.submit(scene.stranger.create_branch, Target(repository, name), scene.input)
+    assert len(scene.stranger.branches(repository)) == to
+
+
+@pytest.mark.parametrize(("backing", "warm", "cold"), [(Backing.SOFT, 12, 265), (Backing.CONDITIONAL, 18, 271)])
+def test_250_objects_of_which_one_is_edited_cost_what_the_table_says(
+    lakefs_server: LakeFS, tmp_path_factory: pytest.TempPathFactory, backing: Backing, warm: int, cold: int
+) -> None:
+    """The peer needs 1,012 requests for this. Listing included, and everything from poll to clean-up."""
+    scene = Scene.on(lakefs_server)
+    files = {f"d/{number:05}": b"%d" % number for number in range(248)}
+    with FaultyProxy(lakefs_server.url) as proxy:
+        harness = LakeFSHarness(scene.stranger, scene.through(proxy.url), FENCED)
+        folder = tmp_path_factory.mktemp("costs")
+        with stack_on(workspace_on(harness, folder), folder) as stack:
+            at = scene.stranger.commits(scene.target, {**files, "data/a.txt": b"alpha", "data.txt": b"x"})
+            table = sum(lakefs_calls("first publish", backing).values())
+            first = publication(stack, scene.target, at, backing, proxy)
+            # The input has 251 objects: these 250 and ``keep.txt``. A process pays once for the first commit.
+            assert first == table + 251 + (2 if backing is Backing.CONDITIONAL else 0)
+            assert scene.stranger.resets(scene.target, at).status == 204
+            second = publication(stack, scene.target, at, backing, proxy)
+            assert second == table
+            assert second <= warm
+            assert first <= cold
+
+
+def publication(stack: Stack, target: Target, at: CommitRef, backing: Backing, proxy: FaultyProxy) -> int:
+    """Run one attempt as a worker does and count every request."""
+    stack.orchestrator.start(("clean",), target, at)
+    (assignment,) = done(stack.orchestrator.port.poll("worker-1", ("clean",), 1))
+    attempt = attempt_of(assignment, f"run-{assignment.snapshot.task_id}", backing)
+    stack.workspace.accept(attempt, "edit")
+    proxy.forget()
+    outcome = drive(attempt, ports_of(stack))
+    assert isinstance(outcome.result, Completed), outcome
+    return len(proxy.seen)
+
+
+def test_the_table_names_every_call_of_a_publication() -> None:
+    """A call without a number would cost nothing on paper."""
+    named = {call.partition(".")[2] for backing in BACKINGS for call in lakefs_calls("first publish", backing)}
+    assert named - {"prepare", "upload"} <= set(REQUESTS)

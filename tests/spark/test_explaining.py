@@ -1,0 +1,166 @@
+"""What Spark says in a page of Java becomes one line with the cause and the fix. Every page here is a real one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from perago_spark.errors import DatasetError, WorkerError
+from perago_spark.explaining import explained
+from perago_spark.place import ReadPlace, WritePlace
+from tests.spark.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest.importorskip("pyspark")
+
+#: Starts Python with Spark's own packages and no others.
+BARE = """#!/bin/sh
+kept=
+IFS=:
+for each in $PYTHONPATH; do case "$each" in *pyspark*) kept="$kept:$each" ;; esac; done
+unset IFS
+PYTHONPATH="$kept" exec {python} -S "$@"
+"""
+
+
+def said(act: Callable[[], object]) -> str:
+    """Give the one line instead of what is raised."""
+    with pytest.raises(Exception) as raised:  # noqa: PT011  Spark's own, of many types
+        act()
+    meant = explained(raised.value)
+    assert isinstance(meant, DatasetError | WorkerError), raised.value
+    assert len(str(meant).splitlines()) == 1
+    return str(meant)
+
+
+def through_workers(spark: SparkSession) -> object:
+    """Let Spark start a Python of its own."""
+
+    def same(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        yield from batches
+
+    frame: Any = spark.range(2)
+    return frame.mapInArrow(same, frame.schema).collect()
+
+
+class Workers(Protocol):
+    """What Spark's context knows of the Python that it starts."""
+
+    pythonExec: str  # noqa: N815  Spark's name
+    pythonVer: str  # noqa: N815  as above
+
+
+@pytest.fixture
+def workers(spark: SparkSession) -> Iterator[Workers]:
+    """Spark's context, whose Python may be changed and is put back."""
+    found: Workers = spark.sparkContext
+    before = found.pythonExec, found.pythonVer
+    yield found
+    found.pythonExec, found.pythonVer = before
+
+
+def test_an_interpreter_that_is_not_there(spark: SparkSession, workers: Workers) -> None:
+    workers.pythonExec = "/no/such/python"
+    line = said(lambda: through_workers(spark))
+    assert "expected a Python that Spark can start for its workers; found nothing that runs at /no/such/python" in line
+    assert "Set spark.pyspark.python in [spark.conf]" in line
+
+
+def test_an_interpreter_of_another_version(spark: SparkSession, workers: Workers) -> None:
+    workers.pythonVer = "3.9"
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"expected workers with the Python of the body, 3.9; found Python {here} there" in said(
+        lambda: through_workers(spark)
+    )
+
+
+def test_an_interpreter_without_arrow(spark: SparkSession, workers: Workers, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(BARE.format(python=os.path.realpath(sys.executable)), "utf-8")
+    bare.chmod(0o755)
+    workers.pythonExec = str(bare)
+    assert "expected pyarrow in the Python that Spark starts for its workers" in said(lambda: through_workers(spark))
+
+
+def test_a_missing_pandas(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark wants it for functions on Arrow, although it does not use it."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    line = said(lambda: through_workers(spark))
+    assert "expected Pandas 2.2.0 or newer beside Spark; found none. pip install 'perago-core[spark]'" in line
+
+
+@pytest.mark.parametrize("mode", [None, "ignore"])
+def test_a_save_mode_that_is_none_of_ours(spark: SparkSession, lake: Lake, mode: str | None) -> None:
+    place = WritePlace(lake.source(), lake.stage(), "orders/", "w1")
+    writer = spark.range(2).write.format("perago").options(**place.options())
+    line = said((writer if mode is None else writer.mode(mode)).save)
+    assert "expected mode 'append' or 'overwrite'" in line
+    assert ("ErrorIfExists" if mode is None else "Ignore") in line
+
+
+def test_partitioning_that_spark_does_not_pass_on(spark: SparkSession, lake: Lake) -> None:
+    place = WritePlace(lake.source(), lake.stage(), "orders/", "w1")
+    writer = spark.range(2).write.format("perago").mode("append").partitionBy("id").options(**place.options())
+    assert "ws.write(name, frame, partition_by=[...])" in said(writer.save)
+
+
+def test_a_thread_without_a_session(spark: SparkSession) -> None:
+    """A write looks the source up in the session of the calling thread, and not in the frame's own; a read does not."""
+    from pyspark.sql.datasource import DataSource  # noqa: PLC0415  only with Spark
+
+    class Named(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "registered_by_hand"
+
+    own = spark.newSession()
+    own.dataSource.register(Named)
+    found: list[str] = []
+    write = own.range(2).write.format("registered_by_hand").mode("append").save
+    thread = threading.Thread(target=lambda: found.append(said(write)))
+    thread.start()
+    thread.join()
+    assert "expected a thread that belongs to a Spark session" in found[0]
+
+
+def test_our_own_words_come_through_spark_unharmed(spark: SparkSession, lake: Lake) -> None:
+    place = ReadPlace(lake.source(), "nowhere/")
+    line = said(lambda: spark.read.format("perago").options(**place.options()).load())
+    assert line.startswith("expected a data set in 'nowhere/'; found nothing there")
+
+
+def test_what_a_function_raised_in_a_worker_is_said_first(spark: SparkSession) -> None:
+    """Else it stands after a page of Spark's own words, where a reason is cut off."""
+
+    def fails(_batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        raise ValueError("row 17 is bad")
+        yield
+
+    frame: Any = spark.range(2)
+    line = said(lambda: frame.mapInArrow(fails, frame.schema).collect())
+    assert line.startswith("ValueError: row 17 is bad (line ")
+    assert line.endswith("of test_explaining.py, in fails)")
+
+
+def test_a_body_s_own_words_are_left_alone(spark: SparkSession) -> None:
+    """Also where it says them because of something Spark said."""
+
+    def wraps() -> None:
+        try:
+            spark.range(2).write.format("perago").save()
+        except Exception:  # noqa: BLE001  this is what is tested
+            raise LookupError("no orders today") from None
+
+    with pytest.raises(LookupError) as raised:
+        wraps()
+    assert explained(raised.value) is raised.value
+    cancelled = ValueError("the customer cancelled")
+    assert explained(cancelled) is cancelled

@@ -18,7 +18,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from perago_conductor.sdk import Access, Json, NeverSent, Refused, Request, Sdk, Unanswered
+from perago_conductor.once import NeverSent, Unanswered
+from perago_conductor.sdk import Access, Json, Refused, Request, Sdk
 from perago_core.answers import Answer, Done, NotDone, Unknown
 
 _GONE = 404

@@ -12,15 +12,16 @@ It keeps authentication: a token for key and secret, renewed before it ends or w
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
-import httpx
 from attrs import field, frozen
 from conductor.client.configuration import configuration  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 from conductor.client.http import api_client, models  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+from perago_conductor.once import NeverSent, Once, Unanswered
 
 Json: TypeAlias = Any
 
@@ -30,6 +31,8 @@ _configuration: Any = configuration
 _models: Any = models
 _ApiError: type[Exception] = _library.rest.ApiException
 _LockedOut: type[Exception] = _library.rest.AuthorizationException
+
+_SUCCESS = range(200, 300)
 
 
 @frozen
@@ -45,16 +48,8 @@ class Access:
     @property
     def api(self) -> str:
         """Give the address of the API: what was configured, or ``/api`` below it if that is a bare server."""
-        url = httpx.URL(self.url.rstrip("/"))
-        return str(url) if url.path.strip("/") else f"{str(url).rstrip('/')}/api"
-
-    def client(self) -> httpx.Client:
-        """Make the HTTP client. One for the process: each costs a third of a second of TLS set-up."""
-        verify: ssl.SSLContext | bool = self.url.startswith("https:")
-        if self.ca is not None:
-            verify = ssl.create_default_context(cafile=str(self.ca))
-        limits = httpx.Limits(max_connections=256, max_keepalive_connections=64)
-        return httpx.Client(transport=Once(httpx.HTTPTransport(verify=verify, limits=limits)), timeout=self.timeout)
+        url = self.url.rstrip("/")
+        return url if urlsplit(url).path else f"{url}/api"
 
 
 @frozen
@@ -69,36 +64,6 @@ class Request:
     wait: float = 0.0
 
 
-class NeverSent(Exception):  # noqa: N818  what became of the request
-    """No connection: the server has seen nothing of the request."""
-
-
-class Unanswered(Exception):  # noqa: N818  as above
-    """The request may have arrived; no answer did."""
-
-
-class Once(httpx.BaseTransport):
-    """Sends each request once. Its errors are none of httpx's, so that the client library does not send again."""
-
-    def __init__(self, inner: httpx.BaseTransport) -> None:
-        self._inner = inner
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send, and read the whole answer, so that a connection lost while reading is noticed here."""
-        try:
-            response = self._inner.handle_request(request)
-            response.read()
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as problem:
-            raise NeverSent(_words(problem)) from None
-        except httpx.TransportError as problem:
-            raise Unanswered(_words(problem)) from None
-        return response
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()
-
-
 @frozen
 class Refused(Exception):  # noqa: N818  as above
     """The server answered with something else than success."""
@@ -111,7 +76,7 @@ class Sdk:
     """One server, one HTTP client. Threads may share it."""
 
     def __init__(self, access: Access) -> None:
-        self._http = access.client()
+        self._http = Once(access.ca, access.timeout)
         self._timeout = access.timeout
         self._url = access.api
         settings: Any = _configuration.Configuration(server_api_url=access.api)
@@ -159,8 +124,9 @@ class Sdk:
         """Post plain text. The library would send it with its quotes and backslashes escaped."""
         token: Any = self._api.get_authentication_headers()
         headers: dict[str, str] = {"Content-Type": "text/plain; charset=utf-8", **(token or {"header": {}})["header"]}
-        response = self._http.post(self._url + path, content=text.encode("utf-8", "backslashreplace"), headers=headers)
-        if not response.is_success:
+        body = text.encode("utf-8", "backslashreplace")
+        response = self._http.request("POST", self._url + path, content=body, headers=headers)
+        if response.status_code not in _SUCCESS:
             raise Refused(response.status_code, response.text[:200])
 
 
@@ -194,7 +160,3 @@ def _what_happened(problem: Any) -> Exception:  # noqa: ANN401  the library's, u
     if not problem.status:
         return Unanswered(str(problem.reason))
     return Refused(int(problem.status), str(problem.message or problem.reason or "no reason given"))
-
-
-def _words(problem: Exception) -> str:
-    return str(problem) or type(problem).__name__

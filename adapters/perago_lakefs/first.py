@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from perago_core.values import Commit, Target
 from perago_lakefs.answers import Problem, Refused, status_of
-from perago_lakefs.wire import Wire
+from perago_lakefs.wire import PAGE, Wire
 
 TAG = "perago-first-commit"
 _EXISTS = 409
@@ -28,12 +28,10 @@ def first_commit(wire: Wire, target: Target) -> Commit:
 
 
 def _pinned(wire: Wire, target: Target) -> Commit:
-    page = wire.log(target.repository, target.branch)
-    while page[-1].parents:
-        page = wire.log(target.repository, page[-1].parents[0])
+    *_, first = wire.history(target.repository, target.branch, PAGE)
     try:
-        wire.create_tag(target.repository, TAG, page[-1].ref)
+        wire.create_tag(target.repository, TAG, first.ref)
     except Problem as problem:
         if status_of(problem) != _EXISTS:  # else somebody else has found it meanwhile, and there is only one
             raise
-    return page[-1]
+    return first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TypeVar
 
 from attrs import field, frozen
@@ -144,7 +145,7 @@ class LakeFSStore:
 
     def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
         """Give the target's commits by first parent, newest first."""
-        return self._answer(lambda wire: wire.log(target.repository, target.branch, amount=limit))
+        return self._answer(lambda wire: tuple(islice(wire.history(target.repository, target.branch, limit), limit)))
 
     def staging_names(self, repository: str, logical_task: str | None = None) -> Answer[tuple[StagingName, ...]]:
         """List the staging names that exist: all, or those of one task with their attempt numbers."""

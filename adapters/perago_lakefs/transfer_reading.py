@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote
@@ -18,9 +19,9 @@ from perago_lakefs.transfer_storage import LARGE, storage_of
 
 #: The most the server gives; it gives 100 if it is not asked.
 _PAGE: Final = 1000
-#: How often one object is gone on with after its connection was lost.
+#: How often an object is gone on with at one place after its connection was lost.
 _RESUMES: Final = 5
-_BLOCK: Final = 1 << 20
+_PIECE: Final = 1 << 17
 _PARTIAL: Final = 206
 
 
@@ -87,16 +88,12 @@ class _Stream(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """Read so many bytes, or fewer at the end; what cannot be mended is an ``OSError``, as of any other file."""
-        if size < 0:
-            return b"".join(iter(lambda: self.read(_BLOCK), b""))
-        while True:
-            try:
-                chunk = self._response.read(size)
-            except HTTPError as problem:
-                self._resume(problem)
-            else:
-                self._position += len(chunk)
-                return chunk
+        pieces: list[bytes] = []
+        left = sys.maxsize if size < 0 else size
+        while left and (piece := self._piece(min(left, _PIECE))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401  whatever can be written to
         """Read into a buffer, for whoever wraps this."""
@@ -110,10 +107,22 @@ class _Stream(io.RawIOBase):
             self._response.close()
         super().close()
 
+    def _piece(self, size: int) -> bytes:
+        """Read a little: of a piece that does not arrive whole, urllib3 gives nothing at all."""
+        while True:
+            try:
+                piece = self._response.read(size)
+            except HTTPError as problem:
+                self._resume(problem)
+            else:
+                self._position += len(piece)
+                self._resumes = _RESUMES
+                return piece
+
     def _resume(self, lost: HTTPError) -> None:
         self._response.close()
         if not self._resumes:
-            raise OSError(f"the connection was lost {_RESUMES + 1} times, last at byte {self._position}: {lost}")
+            raise OSError(f"the connection was lost {_RESUMES + 1} times at byte {self._position}: {lost}")
         self._resumes -= 1
         try:
             self._response = self._again(self._position)

@@ -61,6 +61,14 @@ class Wire:
         listed = self._read(self._clients.reads.refs_api.log_commits, repository, ref, **given)
         return tuple(map(_commit, listed.results))
 
+    def history(self, repository: str, ref: str, limit: int) -> Iterator[Commit]:
+        """Give commits by first parent, newest first, down to the first one, in pages as large as they are needed."""
+        at: str | None = ref
+        while at is not None:
+            page = self.log(repository, at, amount=min(limit, PAGE))
+            yield from page
+            at = page[-1].parents[0] if page[-1].parents else None
+
     def is_dirty(self, repository: str, branch: str) -> bool | None:
         """Say whether a branch carries uncommitted objects; ``None``: there is no such branch."""
         diff = self._clients.reads.branches_api.diff_branch

@@ -34,7 +34,7 @@ from perago_worker.workspace import Limits, LocalWorkspace, to_log
 
 _MEGABYTE = 1 << 20
 #: What bodies do not see of the worker's environment: they run other people's code.
-_PRIVATE = ("PERAGO_", "CONDUCTOR_", "LAKECTL_", "ETCDCTL_")
+_PRIVATE = ("PERAGO_", "CONDUCTOR_", "LAKECTL_", "ETCDCTL_", "SPARK_REMOTE")
 
 
 @frozen

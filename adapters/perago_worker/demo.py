@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,6 +29,8 @@ from perago_worker.stack import Stack, open_stack
 PIPELINE = "orders"
 STEPS = ("ingest", "clean", "rollup")
 TARGET = Target("lake", "main")
+#: Seconds between two words about what is going on; each is asked of the orchestrator.
+_PACE = 0.5
 
 
 class DemoError(Exception):
@@ -77,6 +79,10 @@ class Edition:
 FILES = Edition("", patience=3, heartbeat=0.5, limit=60)
 SPARK = Edition("spark", patience=8, heartbeat=1.0, limit=600)
 
+#: Three Sparks are started and each does little: a Java that compiles less is ready sooner.
+_LEISURELY = "[spark.conf]\n"
+_HASTY = f'{_LEISURELY}spark.driver.extraJavaOptions = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"\n'
+
 #: Takes a line of the story; and what is going on right now, which the next such line replaces.
 Tell = Callable[[str], object]
 
@@ -92,17 +98,17 @@ def write_project(folder: Path, edition: Edition) -> None:
         f"\n[budget]\nheartbeat_interval = {edition.heartbeat}\ncompletion_reserve = {4 * edition.heartbeat}\n"
         "\n[worker]\npoll_interval = 0.05\n"
     )
-    configuration = (template / "perago.toml").read_text(encoding="utf-8") + quick + edition.systems
-    (folder / "perago.toml").write_text(configuration, encoding="utf-8")
+    configuration = (template / "perago.toml").read_text(encoding="utf-8").replace(_LEISURELY, _HASTY)
+    (folder / "perago.toml").write_text(configuration + quick + edition.systems, encoding="utf-8")
 
 
 def play(folder: Path, edition: Edition, tell: Tell, murmur: Tell) -> Ending:
     """Play the story in an empty folder."""
     write_project(folder, edition)
-    stack = open_stack(load(folder, {}, {}))
-    first = _create(stack)
-    tell(f"a repository with one commit, {first[:8]}, and a pipeline: ingest, clean, rollup")
-    return _Play(folder, edition, stack, pipelines_of(stack), tell, murmur).run(first)
+    with closing(open_stack(load(folder, {}, {}))) as stack:
+        first = _create(stack)
+        tell(f"a repository with one commit, {first[:8]}, and a pipeline: ingest, clean, rollup")
+        return _Play(folder, edition, stack, pipelines_of(stack), tell, murmur).run(first)
 
 
 @frozen
@@ -182,6 +188,7 @@ class _Play:
     ) -> str:
         """Wait until it is so, and give what was found; a worker that ends meanwhile ends the demo."""
         until = time.monotonic() + self.edition.limit
+        murmured = 0.0
         while not (found := ready()):
             if worker is not None and worker.poll() is not None:
                 raise DemoError(
@@ -189,7 +196,9 @@ class _Play:
                 )
             if time.monotonic() > until:
                 raise DemoError(f"waited {self.edition.limit:g} s for {what}; see worker.log")
-            self.murmur(self._going_on(workflow) or f"waiting for {what}")
+            if time.monotonic() - murmured > _PACE:
+                self.murmur(self._going_on(workflow) or f"waiting for {what}")
+                murmured = time.monotonic()
             time.sleep(0.05)
         return str(found)
 

@@ -44,7 +44,7 @@ def page(ending: Ending, result: Result, told: Sequence[str], timeline: str) -> 
 def _promise(promise: Promise) -> str:
     found = "" if promise.held else f"; found {promise.found}"
     mood, word = ("holds", "held") if promise.held else ("broken", "broken")
-    return f'<b class="{mood}">{word}</b> {escape(promise.says + found)}'
+    return f'<b class="{mood}">{word}</b>{escape(promise.says + found)}'
 
 
 def _list(items: Iterable[str]) -> str:

@@ -62,8 +62,8 @@ def examine_spark(
         return
     if not wanted:
         return
-    yield from (_package(*each) for each in _PACKAGES)
-    if any(_version(name) is None for name, *_ in _PACKAGES):
+    yield from (package_found(*each) for each in SPARK_PACKAGES)
+    if any(_version(name) is None for name, *_ in SPARK_PACKAGES):
         return
     from perago_spark import SparkSettings  # noqa: PLC0415  only who has such tasks needs it
     from perago_spark.java import said_of_java  # noqa: PLC0415  as above
@@ -80,7 +80,7 @@ def examine_spark(
 
 
 #: What to install, from which version on, below which, and how.
-_PACKAGES = (
+SPARK_PACKAGES = (
     ("pyspark", (4, 3), (5,), "pip install 'perago-core[spark]'"),
     ("pyarrow", (18,), (1000,), "pip install 'pyarrow>=18': data goes to and from Spark's workers as Arrow"),
     ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3': Spark 4.3 does not know pandas 3"),
@@ -95,7 +95,8 @@ def _version(package: str) -> tuple[int, ...] | None:
     return tuple(int(each) for each in re.findall(r"\d+", found)[:3])
 
 
-def _package(name: str, lowest: tuple[int, ...], below: tuple[int, ...], fix: str) -> Finding:
+def package_found(name: str, lowest: tuple[int, ...], below: tuple[int, ...], fix: str) -> Finding:
+    """Look whether a package is installed in a version that fits."""
     found = _version(name)
     if found is None:
         return Finding(name, fine=False, found="not installed", fix=fix)

@@ -37,8 +37,8 @@ def main() -> None:
         found = figures(server, Path(folder))
         sooner = found.alone / found.nudged
         print(
-            f"from the death of a worker to the next attempt {found.nudged:5.1f} s = {sooner:4.1f}x sooner than Conductor "
-            f"alone ({found.alone:.1f} s; response time-out {PATIENCE} s)"
+            f"from a worker's death to the next attempt {found.nudged:5.1f} s = {sooner:4.1f}x sooner "
+            f"than Conductor alone ({found.alone:.1f} s; response time-out {PATIENCE} s)"
         )
 
 

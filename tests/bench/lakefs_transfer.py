@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
 from urllib.parse import quote
 
 import urllib3
@@ -18,7 +17,7 @@ from tests.bench.lakefs_large import figures
 from tests.lakefs.syncing import WIDTH, Lake, numbered
 from tests.servers.lakefs import LakeFS
 
-ROUNDS = 5
+ROUNDS = 9
 COUNT, SIZE = 1000, 64 << 10
 MANY, SMALL = 10_000, 16 << 10
 LARGE_MIB = 1024
@@ -59,7 +58,7 @@ def staging(server: LakeFS, at: Path) -> None:
         sink, raw = lake.sink(), lake.sink()
         took[0].append(timed(lambda: folder.upload(changes, sink, width=WIDTH)))  # noqa: B023  runs now
         took[1].append(timed(lambda: raw_upload(lake, raw.name, folder.room.work, list(changes.written))))  # noqa: B023
-    ours, theirs = median(took[0]), median(took[1])
+    ours, theirs = min(took[0]), min(took[1])  # the quietest round of each: others use the machine too
     print(f"stage {COUNT:,} files of {SIZE >> 10} KiB, {WIDTH} at once:")
     print(f"  urllib3 and threads {theirs:6.2f} s")
     print(f"  ours                {ours:6.2f} s = {theirs / ours:4.0%} of its throughput")

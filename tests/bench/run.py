@@ -126,6 +126,13 @@ def main() -> None:
     conductor.main()
     conductor_failover.main()
     exploring.main()
+    on_spark()
+
+
+def on_spark() -> None:
+    """Write, read and run campaigns on Spark, in processes of their own: each starts a Java with its own settings."""
+    for module in ("spark_writing", "campaign"):
+        subprocess.run([sys.executable, "-m", f"tests.bench.{module}"], check=True)  # noqa: S603  our own
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ Each round takes every route once, in turns, so that noise hits all alike; the r
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -119,9 +120,12 @@ def best_of(routes: list[Route]) -> list[Best]:
 
 
 @contextmanager
-def opened(rows: int) -> Iterator[Bench]:
+def opened(rows: int) -> Generator[Bench]:
     """Start Spark and make the frame: two longs, a double, a text and a point in time."""
     os.environ.update(java_environment(os.environ))
+    # Spark's workers look for data sources, and for what is counted here.
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with TemporaryDirectory() as root:
         settings = SparkSettings("local[2,4]", {"spark.driver.memory": "2g"})
         spark = open_session(settings, Path(root) / "spark")

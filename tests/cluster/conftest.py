@@ -68,7 +68,7 @@ def workspace_of(lake: Lake, bodies: WarmBodies) -> SparkWorkspace:
     """Make the workspace of one test, on bodies that several share."""
     from tests.spark.bodies import TASKS  # noqa: PLC0415  its module imports Spark
 
-    tasks = {name: SparkTask(name, prefix="sales/", timeout=400.0) for name in TASKS}
+    tasks = {name: SparkTask(name, prefix="sales/", timeout=1200.0) for name in TASKS}
     return SparkWorkspace(lake.store, tasks, bodies)
 
 

@@ -24,7 +24,7 @@ from tests.servers.server import free_port
 
 HOSTS: Final = ("127.0.0.1", "localhost")
 #: On a busy machine a Java needs its time.
-PATIENCE: Final = 180.0
+PATIENCE: Final = 600.0
 _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

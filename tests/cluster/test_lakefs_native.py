@@ -73,6 +73,17 @@ def test_the_route_that_links_gives_the_same_rows(spark: SparkSession, lake: Lak
     assert (found.count(), found.distinct().count()) == (1000, 1000)
 
 
+def test_ten_thousand_tasks_of_which_few_have_rows(spark: SparkSession, lake: LakeFSLake) -> None:
+    """Acceptance 7: the driver takes ten thousand messages; two requests for each file and none for a task without."""
+    frame = spark.range(0, 10_000, 1, 10_000).where("id % 100 = 7").selectExpr("id", "id % 3 k", "'n' name")
+    assert frame.rdd.getNumPartitions() == 10_000
+    ref = write(lake, frame, "w-1")
+    assert ref is not None
+    found = read(spark, lake, ref)
+    assert (found.count(), found.distinct().count()) == (100, 100)
+    assert len([each for each in lake.paths(ref) if each.endswith(".parquet")]) == 100
+
+
 def test_the_root_of_a_branch_is_refused(spark: SparkSession, lake: LakeFSLake) -> None:
     """There an overwrite through the gateway fails and empties the branch."""
     with pytest.raises(DatasetError, match="below the root"):

@@ -1,11 +1,8 @@
-"""The fault matrix on a standalone cluster of two workers: executors die, freeze and race each other."""
+"""The fault matrix on a standalone cluster of two workers: tasks, workers, executors and drivers die."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from tests.cluster.conftest import cluster_settings, started_bodies, workspace_o
 from tests.cluster.servers import Standalone
 from tests.spark import scenarios
 from tests.spark.lake import Lake
-from tests.spark.yard import Yard, completed, yard_of
+from tests.spark.yard import Yard, yard_of
 
 
 @pytest.fixture(scope="module")
@@ -63,54 +60,3 @@ def test_a_java_frozen_in_its_commit_seals_at_most_and_publishes_when_it_wakes(y
     with yard.start("hold link") as running:
         running.wait("held")
         scenarios.frozen_in_commit(yard, yard.java(), running)
-
-
-class TestSpeculation:
-    """Two attempts of one task upload before either may say so; Spark names one winner."""
-
-    @pytest.fixture(scope="class")
-    def racing(self, cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
-        conf = {
-            "spark.speculation": "true",
-            "spark.speculation.interval": "200ms",
-            "spark.speculation.multiplier": "1.1",
-            "spark.speculation.quantile": "0.5",
-            "spark.speculation.minTaskRuntime": "200ms",
-        }
-        yield from started_bodies(cluster_settings(cluster, **conf), tmp_path_factory.mktemp("racing"))
-
-    @pytest.fixture
-    def yard(self, lake: Lake, racing: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
-        yield from yard_of(lake, workspace_of(lake, racing), racing, tmp_path / "marks")
-
-    @pytest.mark.parametrize("via", ["arrow", "native"])
-    def test_both_upload_and_one_counts(self, yard: Yard, via: str) -> None:
-        """Acceptance 1 and 2: 1000 rows, 1000 distinct."""
-        completed(yard.run("race", via))
-        assert yard.marks.count("racing") == 2
-        yard.published()
-
-    def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(self, yard: Yard) -> None:
-        """Acceptance 2: the same race shows 1250 rows of 1000, so the test above is not blind."""
-        scenarios.duplicates_are_refused(yard, "race")
-
-
-class TestFrozenExecutor:
-    """An executor that is frozen past the network's patience is given up; what it does when it wakes is for nothing."""
-
-    @pytest.fixture(scope="class")
-    def impatient(self, cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
-        conf = {"spark.network.timeout": "20s", "spark.executor.heartbeatInterval": "4s"}
-        yield from started_bodies(cluster_settings(cluster, **conf), tmp_path_factory.mktemp("impatient"))
-
-    @pytest.fixture
-    def yard(self, lake: Lake, impatient: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
-        yield from yard_of(lake, workspace_of(lake, impatient), impatient, tmp_path / "marks")
-
-    def test_the_other_executor_does_its_work(self, yard: Yard) -> None:
-        try:
-            scenarios.counts_once(yard, "executor SIGSTOP")
-        finally:
-            with suppress(ProcessLookupError):
-                os.kill(int(yard.marks.detail("frozen")), signal.SIGCONT)
-        yard.published()

@@ -1,11 +1,10 @@
-"""What must be true at rest, judged from outside: by git, by the orchestrator's answers, by the ledger's records.
+"""What must be true at rest, judged from outside: by the store, the orchestrator's answers, the ledger's records.
 
 Each sentence begins with the identifier of the promise that is broken.
 """
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -51,6 +50,7 @@ def _judge_history(yard: Yard, line: Line, accepted: list[AttemptView]) -> list[
     expected += [CommitRef(each.ref) for each in accepted if each.ref is not None and each.ref not in expected]
     history = done(yard.store.history(line.target, limit=10_000))
     found = [commit.ref for commit in reversed(history)]
+    found = found[found.index(line.first) :] if line.first in found else found  # the branch may be older than the line
     broken = [f"S-01 accepted {ref} is not on {line.target}" for ref in expected if ref not in found]
     if any(len(commit.parents) > 1 for commit in history):
         broken.append(f"S-04 {line.target} has a commit with two parents")
@@ -89,7 +89,7 @@ def judge_rest(yard: Yard, lines: Iterable[Line]) -> list[str]:
         ]
     collected = collect(yard.stack, yard.pipelines, lines[0].target, older_than=0.0)
     left = [f"{sentence}; gc said {collected}" for sentence in _judge_leftovers(yard)]
-    return broken + _judge_ledger(yard, lines) + left + _judge_git(yard) + _judge_processes(yard)
+    return broken + _judge_ledger(yard, lines) + left + yard.judge_store() + _judge_processes(yard)
 
 
 def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
@@ -119,22 +119,11 @@ def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
 
 def _judge_leftovers(yard: Yard) -> list[str]:
     """No staging name, no claim, no directory (S-33)."""
-    names = [each.name for each in done(yard.store.staging_names(REPOSITORY))]
+    names = yard.staging_names()
     rooms = sorted(path.name for path in (yard.folder / ".perago" / "work").iterdir())
     claims = done(yard.store.all_claims(REPOSITORY))
     found = (("staging names", names), ("rooms", rooms), ("claims", claims))
     return [f"S-33 {what} are left: {left}" for what, left in found if left]
-
-
-def _judge_git(yard: Yard) -> list[str]:
-    """An ordinary git finds nothing wrong, and no lock is left."""
-    folder = yard.folder / ".perago" / "store" / f"{REPOSITORY}.git"
-    locks = [str(path.relative_to(folder)) for path in folder.rglob("*.lock")]
-    broken = [f"P-15 locks are left: {locks}"] if locks else []
-    checked = _git(folder, "fsck", "--strict", "--no-dangling")
-    if checked.returncode != 0 or checked.stderr.strip():
-        broken.append(f"P-16 git fsck: {checked.stderr} {checked.stdout}")
-    return broken
 
 
 def _judge_processes(yard: Yard) -> list[str]:
@@ -152,23 +141,3 @@ def _names(cmdline: Path, folder: Path) -> bool:
         return str(folder).encode() in cmdline.read_bytes()
     except OSError:  # it has ended
         return False
-
-
-def add_strangers(yard: Yard, target: Target, first: CommitRef, count: int = 2) -> tuple[CommitRef, ...]:
-    """Put commits of somebody else on a branch, with git's own tools."""
-    folder = yard.folder / ".perago" / "store" / f"{REPOSITORY}.git"
-    made = [first]
-    for number in range(count):
-        tree = f"{first}^{{tree}}"
-        author = ["-c", "user.name=stranger", "-c", "user.email=stranger@example.org"]
-        found = _git(folder, *author, "commit-tree", tree, "-p", made[-1], "-m", f"stranger {number}")
-        assert found.returncode == 0, found.stderr
-        made.append(CommitRef(found.stdout.strip()))
-    moved = _git(folder, "update-ref", f"refs/heads/{target.branch}", made[-1], first)
-    assert moved.returncode == 0, moved.stderr
-    return tuple(made[1:])
-
-
-def _git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = ["git", "--git-dir", str(folder), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603  no shell

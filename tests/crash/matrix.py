@@ -25,7 +25,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from perago_core.failpoints import CATALOGUE
-from tests.crash.judging import Line, add_strangers, judge_line, judge_rest
+from tests.crash.judging import Line, judge_line, judge_rest
 from tests.crash.yard import ENDED_WELL, WorkerProcess, Yard, wait_for
 
 #: Each backing with the policy that leads to it on the embedded stack.
@@ -99,9 +99,9 @@ class _Play:
         return ROUTES[self.case.route]
 
 
-def discover(folder: Path, backing: str) -> tuple[Case, ...]:
+def discover(folder: Path, policy: str, kind: type[Yard] = Yard) -> tuple[Case, ...]:
     """Walk every route once, and give a case for each passing of each point."""
-    with Yard(folder, POLICIES[backing]) as yard:
+    with kind(folder, policy) as yard:
         # Just as many attempts as are needed: after a failure there would be a second.
         plays = [
             _set_up(yard, Case(each.name, "", 0), f"r{number}", retries=int(each.abandoned))
@@ -118,9 +118,9 @@ def discover(folder: Path, backing: str) -> tuple[Case, ...]:
     return tuple(each for each in seen if each.count == 1 or not each.point.startswith(_TIMED))
 
 
-def play_batch(folder: Path, backing: str, action: str, cases: Iterable[Case]) -> list[Verdict]:
+def play_batch(folder: Path, policy: str, action: str, cases: Iterable[Case], kind: type[Yard] = Yard) -> list[Verdict]:
     """Play cases on one project: ``kill`` or ``stop`` their victims, go on to rest, judge."""
-    with Yard(folder, POLICIES[backing]) as yard:
+    with kind(folder, policy) as yard:
         yard.add_task(AFTER)
         yard.plan(AFTER, "change")
         plays = [_set_up(yard, case, f"c{number}") for number, case in enumerate(cases)]
@@ -155,7 +155,7 @@ def _set_up(yard: Yard, case: Case, name: str, retries: int | None = None) -> _P
     tasks = (name,) if retries is not None else (name, AFTER)
     seconds = _LONG if case.route == "first" and "orchestrator.extend" in (case.point or "orchestrator.extend") else 0.0
     workflow = yard.start(name, tasks, target, first, seconds=seconds)
-    strangers = add_strangers(yard, target, first) if route.strangers else ()
+    strangers = yard.add_strangers(target, first) if route.strangers else ()
     return _Play(case, name, Line(target, first, workflow, strangers, completes=not route.strangers))
 
 

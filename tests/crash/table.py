@@ -27,12 +27,14 @@ def kill_matrix(tell: Callable[[str], object] = lambda _line: None) -> str:
     parts = [_HEAD]
     with tempfile.TemporaryDirectory(prefix="perago-matrix-") as folder:
         for backing in POLICIES:
-            points = discover(Path(folder) / f"{backing}-discover", backing)
+            points = discover(Path(folder) / f"{backing}-discover", POLICIES[backing])
             parts.append(_points(backing, points))
             for action, size in ACTIONS.items():
                 verdicts: list[Verdict] = []
                 for number, batch in enumerate(batches(points, size)):
-                    verdicts += play_batch(Path(folder) / f"{backing}-{action}-{number}", backing, action, batch)
+                    verdicts += play_batch(
+                        Path(folder) / f"{backing}-{action}-{number}", POLICIES[backing], action, batch
+                    )
                     tell(f"{backing}, {action}: {len(verdicts)} of {len(points)}")
                 parts.append(_verdicts(backing, action, verdicts))
     return "\n".join(parts)

@@ -29,7 +29,7 @@ Found = tuple[str, tuple[Case, ...]]
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Give a backing and the cases of it."""
     backing: str = request.param
-    return backing, discover(tmp_path_factory.mktemp("discover") / backing, backing)
+    return backing, discover(tmp_path_factory.mktemp("discover") / backing, POLICIES[backing])
 
 
 def test_nothing_accepted_is_lost_wherever_a_worker_is_killed_or_stopped(tmp_path: Path, found: Found) -> None:
@@ -38,10 +38,10 @@ def test_nothing_accepted_is_lost_wherever_a_worker_is_killed_or_stopped(tmp_pat
     drawn = seed()
     chance = random.Random(drawn)
     for action in ("kill", "stop"):
-        cases = points if FULL else _sample(points, SAMPLE[action], chance)
+        cases = points if FULL else draw(points, SAMPLE[action], chance)
         verdicts: list[Verdict] = []
         for number, batch in enumerate(batches(cases, BATCH[action])):
-            verdicts += play_batch(tmp_path / f"{action}{number}", backing, action, batch)
+            verdicts += play_batch(tmp_path / f"{action}{number}", POLICIES[backing], action, batch)
         allowed = registered(backing, action)
         print(f"\n{backing}, {action} (seed {drawn}): {figures(verdicts, allowed)}")  # noqa: T201  the figure
         broken = [(str(each.case), s) for each in verdicts for s in each.broken if not allowed(s)]
@@ -63,7 +63,7 @@ def test_the_points_of_a_route_are_those_a_worker_really_passes(found: Found) ->
     }
 
 
-def _sample(points: tuple[Case, ...], size: int, chance: random.Random) -> tuple[Case, ...]:
+def draw(points: tuple[Case, ...], size: int, chance: random.Random) -> tuple[Case, ...]:
     """Draw cases, at least one of the publication itself, because that is where it matters most."""
     worst = [case for case in points if case.point == "store.publish.after"]
     return (chance.choice(worst), *chance.sample([case for case in points if case not in worst], size - 1))

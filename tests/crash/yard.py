@@ -17,6 +17,7 @@ from attrs import define, field
 
 from perago_core.answers import Answer, Done
 from perago_core.values import CommitRef, Target
+from perago_lakefs import LakeFSStore
 from perago_local.coordination import SqliteCoordination
 from perago_local.git.store import GitStore
 from perago_local.orchestrator import SqliteOrchestrator
@@ -150,7 +151,7 @@ class Yard:
                 worker.wait()
 
     @property
-    def store(self) -> GitStore:
+    def store(self) -> GitStore | LakeFSStore:
         """Give the store."""
         assert isinstance(self.stack.store, GitStore)
         return self.stack.store
@@ -174,8 +175,44 @@ class Yard:
 
     def branch(self, name: str) -> tuple[Target, CommitRef]:
         """Make a branch with some files."""
-        target = Target(REPOSITORY, name)
-        return target, done(self.store.create(target, FIRST))
+        target, store = Target(REPOSITORY, name), self.stack.store
+        assert isinstance(store, GitStore)
+        return target, done(store.create(target, FIRST))
+
+    def add_strangers(self, target: Target, first: CommitRef, count: int = 2) -> tuple[CommitRef, ...]:
+        """Put commits of somebody else on a branch, with the store's own tools."""
+        made = [first]
+        for number in range(count):
+            author = ["-c", "user.name=stranger", "-c", "user.email=stranger@example.org"]
+            found = self._git(*author, "commit-tree", f"{first}^{{tree}}", "-p", made[-1], "-m", f"stranger {number}")
+            assert found.returncode == 0, found.stderr
+            made.append(CommitRef(found.stdout.strip()))
+        moved = self._git("update-ref", f"refs/heads/{target.branch}", made[-1], first)
+        assert moved.returncode == 0, moved.stderr
+        return tuple(made[1:])
+
+    def staging_names(self) -> list[str]:
+        """Name the staging branches that exist."""
+        store = self.stack.store
+        assert isinstance(store, GitStore)
+        return [each.name for each in done(store.staging_names(REPOSITORY))]
+
+    def judge_store(self) -> list[str]:
+        """Judge what is the store's own: an ordinary git finds nothing wrong, and no lock is left."""
+        locks = [str(path.relative_to(self._repository)) for path in self._repository.rglob("*.lock")]
+        broken = [f"P-15 locks are left: {locks}"] if locks else []
+        checked = self._git("fsck", "--strict", "--no-dangling")
+        if checked.returncode != 0 or checked.stderr.strip():
+            broken.append(f"P-16 git fsck: {checked.stderr} {checked.stdout}")
+        return broken
+
+    @property
+    def _repository(self) -> Path:
+        return self.folder / ".perago" / "store" / f"{REPOSITORY}.git"
+
+    def _git(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "--git-dir", str(self._repository), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603  no shell
 
     def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
         """Write a task module and register its task; constants of the template are replaced by these."""

@@ -15,6 +15,17 @@ def test_every_folder_of_tests_is_run_by_a_command() -> None:
     assert folders <= set(re.findall(r"tests/(\w+)", makefile))
 
 
+def test_what_the_daily_tests_leave_out_is_run_on_servers_and_both_are_run_before_a_change_is_accepted() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert 'pytest -m "not servers" $(RUNTIME_TESTS)' in makefile
+    assert "pytest -m servers $(RUNTIME_TESTS)" in makefile
+    (lanes,) = re.findall(r"^SERVER_TESTS := .*wildcard ([^)]*)", makefile, re.MULTILINE)
+    for folder in lanes.split():
+        assert f"pytest {folder}\n" in makefile
+    gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert re.findall(r"make (test[a-z-]*)$", gate, re.MULTILINE) == ["test", "test-servers", "test-pages"]
+
+
 def test_the_readme_names_the_commands_that_do_everything() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert {"make demo", "make test", "make bench"} <= set(re.findall(r"make [a-z]+", readme))

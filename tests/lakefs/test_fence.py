@@ -1,4 +1,4 @@
-"""The hook, its installation, the probe and the names on a real server: what makes ``conditional`` true, and what not."""
+"""The hook, its installation, the probe, names and claims on a real server: what makes ``conditional`` true."""
 
 from __future__ import annotations
 

@@ -27,10 +27,13 @@ def data(content: bytes = b"new") -> BinaryIO:
 
 
 class Stream(io.BytesIO):
-    """Bytes that come once."""
+    """Bytes that come once, as from a pipe."""
 
     def seekable(self) -> bool:
         return False
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -156,8 +159,17 @@ def test_a_link_that_fails_half_way_is_unknown_and_one_that_never_began_is_refus
     sink = lake.sink()
     good = done(sink.put("good", data()))
     bad = evolve(good, path="bad", address="s3://elsewhere/bad")
-    assert isinstance(sink.link((good, bad)), Unknown)
+    many = tuple(evolve(good, path=f"good-{number}") for number in range(5 * sink.connection.pool))
+    assert isinstance(sink.link((*many, bad)), Unknown)
     refused(sink.link((bad,)))
+
+
+def test_a_path_that_is_linked_and_deleted_at_once_is_there(lake: Lake) -> None:
+    sink = lake.sink(lake.commit({"x": b"old", "y": b"old"}))
+    stored = done(sink.put("x", data(b"new")))
+    done(sink.link((stored,), ("x", "y")))
+    assert lake.read(sink.name, "x") == b"new"
+    assert paths(done(sink.list())) == ["x"]
 
 
 def test_a_deletion_that_the_server_did_not_do_is_read_from_its_good_answer(lake: Lake) -> None:

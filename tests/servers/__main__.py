@@ -54,6 +54,8 @@ def main() -> int:
         except (ObtainError, ServerError) as trouble:
             tell(name, f"FAILED: {trouble}")
             failed = 1
+    if asked.verb == "start" and not failed:
+        tell("", "They go on until: make servers-stop")
     return failed
 
 

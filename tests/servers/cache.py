@@ -82,7 +82,7 @@ def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Generator[
         yield
 
 
-def log_file(name: str, keep: int = 20) -> Path:
+def log_file(name: str, keep: int = 100) -> Path:
     """Give a new log file's path, and forget the oldest of those there are."""
     folder = home() / "logs"
     folder.mkdir(parents=True, exist_ok=True)

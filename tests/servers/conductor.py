@@ -17,9 +17,9 @@ CONDUCTOR = Part("conductor", "3.32.3", "conductor-server-boot.jar")
 
 
 def classes() -> Part:
-    """Give the classes that Conductor loads, as this Java maps them: half of a start is spent on loading them.
+    """Give the classes that Conductor loads, as this Java maps them: nearly half of a start is spent on loading them.
 
-    Measured: 20.5 s of processor time to a healthy server without, 11.7 s with it.
+    Processor time to a healthy server: 20.1 and 21.0 s without, 11.6 and 11.7 s with it.
     """
     return Part("conductor-classes", f"{CONDUCTOR.version}-{java_fingerprint()}", "classes.jsa")
 
@@ -31,7 +31,7 @@ class Conductor(Server):
     name: ClassVar[str] = "conductor"
     #: Without the switch for Elasticsearch below it is never healthy.
     health: ClassVar[str] = "/actuator/health"
-    #: Ten seconds on a quiet machine; a hundred were seen at a load of 25 on two cores.
+    #: Twelve seconds of processor time; a hundred seconds were seen, without the archive, at a load of 25 on two cores.
     patience: ClassVar[float] = 400.0
 
     #: What the machine is told beyond what every Conductor is told.

@@ -12,11 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from attrs import evolve
 
 from perago_worker.demo import FILES, SPARK, TARGET, DemoError, Edition, Ending, play, write_project
+from perago_worker.demo_orders import look
+from perago_worker.loading import load
+from perago_worker.stack import open_stack
 from tests.servers.conductor import Conductor
 from tests.servers.lakefs import LakeFS
 
@@ -34,6 +38,7 @@ poll_wait = 0.3
 """
 #: Servers on the same two cores are slower than files and a database in the worker's own process.
 _MORE_PATIENCE = 4
+_PATIENCE = 6
 #: Seconds for any one command of ours.
 _COMMAND = 300.0
 
@@ -43,6 +48,7 @@ def play_on(folder: Path, edition: Edition, lakefs: LakeFS, conductor: Conductor
     edition = evolve(
         edition,
         systems=_SYSTEMS.format(lakefs=lakefs, conductor=conductor),
+        patience=max(edition.patience, _PATIENCE),
         limit=_MORE_PATIENCE * edition.limit,
     )
     write_project(folder, edition)
@@ -50,7 +56,11 @@ def play_on(folder: Path, edition: Edition, lakefs: LakeFS, conductor: Conductor
     _perago(folder, "register")
     _perago(folder, "pipeline", "register")
     begun = time.monotonic()
-    return play(folder, edition, lambda line: _say(f"{time.monotonic() - begun:6.1f} s  {line}"), lambda _line: None)
+    ending = play(folder, edition, lambda line: _say(f"{time.monotonic() - begun:6.1f} s  {line}"), lambda _line: None)
+    if edition.template != SPARK.template:
+        return ending
+    with closing(open_stack(load(folder, {}, {}))) as stack:
+        return evolve(ending, promises=(*ending.promises, *look(stack, ending).promises))
 
 
 def _perago(folder: Path, *words: str) -> None:

@@ -2,8 +2,8 @@
 
 lakeFS has no package, so a program of one line that imports it is built. Its module is checked against the sum below,
 and everything it is built from against lakeFS's own ``go.sum``, which is inside that module. Conductor is one file,
-checked against its hash, then unpacked and its classes archived, each of which halves its start. etcd comes
-with the development packages.
+checked against its hash, then unpacked and its classes archived, each of which about halves its start. etcd
+comes with the development packages.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def demand(part: Part) -> None:
     """Skip the test if the server was never obtained; fail it where servers are required."""
     if part.is_there():
         return
-    message = f"expected {part.name} {part.version} at {part.path}; found none. Run: make servers"
+    message = f"expected {part.name} {part.version} at {part.path}; found none. Run: python -m tests.servers obtain"
     if os.environ.get("PERAGO_SERVERS_REQUIRED") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

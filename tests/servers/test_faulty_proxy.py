@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +25,7 @@ from tests.servers.faulty_proxy import (
     first_of,
     when,
 )
+from tests.servers.waiting import until
 
 LARGE = bytes(range(256)) * 4096
 
@@ -226,12 +227,3 @@ def test_one_seed_gives_one_sequence_and_both_kinds_of_loss() -> None:
     assert all(0 <= fate.delay <= 0.01 for fate in drawn(7))
     # One fault more or less leaves the others where they were.
     assert [fate.lose_request for fate in drawn(7)] == [fate.lose_request for fate in drawn(7, lose_answer=0.0)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    waiting = threading.Event()
-    for _ in range(3000):
-        if condition():
-            return
-        waiting.wait(0.01)
-    pytest.fail("it did not come true")

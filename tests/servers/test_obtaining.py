@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.servers.conductor import CONDUCTOR
 from tests.servers.lakefs import LAKEFS
 from tests.servers.processes import birth
 from tests.servers.sharing import demand
+from tests.servers.waiting import until
 
 PART = Part("thing", "1.0", "bin/thing")
 #: Makes the part: half of it, a command that takes an hour, then the rest.
@@ -69,14 +69,6 @@ def another(program: str, *arguments: str) -> subprocess.Popen[str]:
     """Run a program in a process that this test may kill."""
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])  # noqa: S603
-
-
-def until(condition: Callable[[], object]) -> None:
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not come true")
 
 
 # ---- whole or not at all
@@ -206,10 +198,10 @@ def test_without_the_server_a_test_is_skipped_or_fails_and_either_says_what_to_r
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("PERAGO_SERVERS_REQUIRED", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="make servers"):
+    with pytest.raises(pytest.skip.Exception, match=r"Run: python -m tests\.servers obtain"):
         demand(PART)
     monkeypatch.setenv("PERAGO_SERVERS_REQUIRED", "1")
-    with pytest.raises(pytest.fail.Exception, match="make servers"):
+    with pytest.raises(pytest.fail.Exception, match=r"Run: python -m tests\.servers obtain"):
         demand(PART)
     PART.place(make_whole, quietly)
     demand(PART)

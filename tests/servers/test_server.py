@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import pytest
 from tests.servers.etcd import Etcd
 from tests.servers.processes import birth, listens
 from tests.servers.server import PORTS, ServerError, free_port
+from tests.servers.waiting import until
 
 #: Starts a server, says which, and sleeps until it is killed.
 KEEPER = """
@@ -61,14 +62,6 @@ def ask(server: Etcd, path: str, **body: str) -> dict[str, object]:
         said: dict[str, object] = json.loads(answer.read())
         assert answer.status == 200, said
         return said
-
-
-def until(condition: Callable[[], object]) -> None:
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not come true")
 
 
 def test_data_and_address_stay_when_it_is_killed_and_started_again(server: Etcd) -> None:

@@ -23,7 +23,7 @@ from perago_spark.arrow import Batch
 
 #: The task that meets a fault: the second of four.
 STRUCK: Final = 1
-LONGEST: Final = 120.0
+LONGEST: Final = 600.0
 
 
 @frozen

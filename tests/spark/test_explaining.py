@@ -140,8 +140,9 @@ def test_our_own_words_come_through_spark_unharmed(spark: SparkSession, lake: La
 def test_what_a_function_raised_in_a_worker_is_said_first(spark: SparkSession) -> None:
     """Else it stands after a page of Spark's own words, where a reason is cut off."""
 
-    def fails(_batches: Any) -> Any:  # noqa: ANN401  Arrow batches
-        raise ValueError("row 17 is bad")
+    def fails(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        for _batch in batches:
+            raise ValueError("row 17 is bad")
         yield
 
     frame: Any = spark.range(2)

@@ -6,6 +6,7 @@ Two tasks start from the same commit; the second is published after the first.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS = Registry.of_modules("tests.spark.maintenance_tasks")
+MORE = {"start": 30, "stop": 35}
 
 
 class Works:
@@ -38,7 +40,7 @@ class Works:
         self.lake = lake
         self.workspace = SparkWorkspace(lake.store, spark_tasks(TASKS), bodies)
 
-    def handed_out(self, name: str, *, opted_in: bool = True, **params: int) -> Attempt:
+    def handed_out(self, name: str, params: Mapping[str, int] | None = None, *, opted_in: bool = True) -> Attempt:
         """Pin an attempt as the runtime does, with a ledger."""
         declared = TASKS[name]
         attempt = evolve(
@@ -47,14 +49,14 @@ class Works:
             ledger=True,
             over_maintenance=declared.over_maintenance and opted_in,
         )
-        self.workspace.accept(attempt, name, json.dumps(params))
+        self.workspace.accept(attempt, name, json.dumps(params or {}))
         return attempt
 
     def run(self, attempt: Attempt) -> Result | None:
         return drive(attempt, self.lake.ports(self.workspace)).result
 
     def once(self, name: str, **params: int) -> dict[str, int]:
-        result = self.run(self.handed_out(name, **params))
+        result = self.run(self.handed_out(name, params))
         assert isinstance(result, Completed), result
         found: dict[str, int] = json.loads(result.output)
         return found
@@ -90,8 +92,8 @@ def test_a_compaction_is_published_and_a_second_one_has_nothing_to_do(works: Wor
 
 def test_an_append_lands_on_a_compaction_that_came_between(works: Works) -> None:
     """H-13 and H-16 together: with the opt-in it is published on top and no row is lost or doubled; else it is not."""
-    opted_in = works.handed_out("orders.append", start=30, stop=35)
-    strict = works.handed_out("orders.append", opted_in=False, start=30, stop=35)
+    opted_in = works.handed_out("orders.append", MORE)
+    strict = works.handed_out("orders.append", MORE, opted_in=False)
     works.once("orders.compact")
     compacted = works.lake.head
     assert isinstance(works.run(strict), Failed)
@@ -103,7 +105,7 @@ def test_an_append_lands_on_a_compaction_that_came_between(works: Works) -> None
 
 def test_an_overwrite_never_lands_on_a_compaction(works: Works) -> None:
     """Both remove the old files and each adds its own: merged, the data set would hold old rows and new ones."""
-    late = works.handed_out("orders.replace", start=100, stop=103)
+    late = works.handed_out("orders.replace", {"start": 100, "stop": 103})
     works.once("orders.compact")
     compacted = works.lake.head
     result = works.run(late)

@@ -37,7 +37,7 @@ def test_figures_are_those_of_what_was_staged_although_tasks_failed(
             mark.touch()
             raise OSError("once")
 
-    frame = numbers(spark, 1000, 4)
+    frame: Any = numbers(spark, 1000, 4)
     shaky = frame.mapInArrow(fails_once, frame.schema)
     ws = datasets(spark, lake, lake.head)
     ws.write(

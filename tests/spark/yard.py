@@ -24,10 +24,10 @@ from tests.spark.lake import Lake, done
 
 FOLDER: Final = "sales/orders/"
 ROWS: Final = 1000
-LONGEST: Final = 240.0
+LONGEST: Final = 900.0
 
 
-def wait_until(holds: Callable[[], bool], what: str, longest: float = 60.0) -> None:
+def wait_until(holds: Callable[[], bool], what: str, longest: float = 300.0) -> None:
     until = time.monotonic() + longest
     while not holds():
         assert time.monotonic() < until, f"not within {longest:g} s: {what}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -74,11 +75,11 @@ def test_the_pandas_that_spark_knows_is_wanted(
 
     def installed(_package: str) -> str:
         if version is None:
-            raise doctoring.PackageNotFoundError
+            raise PackageNotFoundError
         return version
 
     monkeypatch.setattr(doctoring, "version", installed)
-    (pandas,) = [doctoring._package(*each) for each in doctoring._PACKAGES if each[0] == "pandas"]
+    (pandas,) = [doctoring.package_found(*each) for each in doctoring.SPARK_PACKAGES if each[0] == "pandas"]
     assert pandas.fine == fine
     assert "pip install 'pandas>=2.2,<3'" in pandas.fix
 

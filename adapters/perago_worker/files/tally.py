@@ -12,7 +12,7 @@ from attrs import frozen
 
 @frozen
 class Moved:
-    """What has been moved so far, and what there is to move. Bytes that must be sent again count once more to do."""
+    """What has been moved so far, and what there is to move. Bytes that must be sent again are taken back."""
 
     files: int
     bytes: int

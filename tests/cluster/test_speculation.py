@@ -1,0 +1,46 @@
+"""Speculation on a cluster: two attempts of one task upload before either may say so; Spark names one winner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perago_spark import WarmBodies
+from tests.cluster.conftest import cluster_settings, started_bodies, workspace_of
+from tests.cluster.servers import Standalone
+from tests.spark import scenarios
+from tests.spark.lake import Lake
+from tests.spark.yard import Yard, completed, yard_of
+
+CONF = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "200ms",
+}
+
+
+@pytest.fixture(scope="module")
+def bodies(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
+    yield from started_bodies(cluster_settings(cluster, **CONF), tmp_path_factory.mktemp("bodies"))
+
+
+@pytest.fixture
+def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
+    yield from yard_of(lake, workspace_of(lake, bodies), bodies, tmp_path / "marks")
+
+
+@pytest.mark.parametrize("via", ["arrow", "native"])
+def test_both_upload_and_one_counts(yard: Yard, via: str) -> None:
+    """Acceptance 1 and 2: 1000 rows, 1000 distinct."""
+    completed(yard.run("race", via))
+    assert yard.marks.count("racing") >= 2
+    yard.published()
+
+
+def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(yard: Yard) -> None:
+    """Acceptance 2: the same race shows 1250 rows of 1000, so the test above is not blind."""
+    scenarios.duplicates_are_refused(yard, "race")

@@ -61,7 +61,7 @@ def workflow_document(pipeline: Pipeline) -> Document:
         workspace = f"${{{stage[-1].name}.output.workspace}}"
     document = _workflow(pipeline.name, tasks)
     document["inputParameters"] = ["params"] if pipeline.target is None else ["params", "workspace"]
-    document["outputParameters"] = {step.name: f"${{{step.name}.output}}" for step in pipeline.steps}
+    document["outputParameters"] = _output(pipeline)
     if pipeline.recovery and pipeline.target is not None:
         document["failureWorkflow"] = pipeline.name + RECOVERY_SUFFIX
     return document
@@ -107,6 +107,18 @@ def _workflow(name: str, tasks: list[Document]) -> Document:
         "timeoutPolicy": "ALERT_ONLY",
         "tasks": tasks,
     }
+
+
+def _output(pipeline: Pipeline) -> Document:
+    """Give where each step has left the branch, and what the last one gave.
+
+    Not what all gave: four results of 3 MiB are more than Conductor keeps of a workflow, and it would fail for good at
+    its very end, with everything published.
+    """
+    *_, last = pipeline.steps
+    shown: Document = {step.name: {"workspace": f"${{{step.name}.output.workspace}}"} for step in pipeline.steps}
+    shown[last.name]["result"] = f"${{{last.name}.output.result}}"
+    return shown
 
 
 def _stage(number: int, steps: list[Document]) -> list[Document]:

@@ -50,7 +50,7 @@ def probe(store: LakeFSStore, connection: Connection, repositories: tuple[str, .
     except _Trouble as trouble:
         return Unknown(str(trouble), wire.sent)
     if not found:
-        return NotDone("expected a repository to try it in, found none: create one, then run 'perago init-repo'")
+        return Unknown("expected a repository to try it in, found none: create one, then run 'perago init-repo'")
     return Done(Capability.CONDITIONAL, wire.sent)
 
 
@@ -59,7 +59,7 @@ def _probe(store: LakeFSStore, wire: Wire, repository: str) -> None:
     tip = None if branch is None else _done(answer(wire, lambda: wire.tip(repository, branch)))
     if tip is None:
         message = f"expected repository {repository}, found none: create it, then run 'perago init-repo {repository}'"
-        raise _Surprise(message)
+        raise _Trouble(message)
     fenced = answer(wire, lambda: check_hook(wire, repository, tip.ref))
     if isinstance(fenced, NotDone):
         raise _Surprise(fenced.reason)

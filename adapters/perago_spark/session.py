@@ -45,16 +45,29 @@ def open_session(settings: SparkSettings, scratch: Path) -> SparkSession:
     """Start Spark in this process."""
     # It would make a builder connect to that server, whatever master it is given.
     os.environ.pop("SPARK_REMOTE", None)
+    _choose_python(settings)
     builder = SparkSession.builder.appName("perago").master(settings.master)
     for key, value in {**_defaults(settings.master, scratch), **settings.conf}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
+def _choose_python(settings: SparkSettings) -> None:
+    """Say which Python the workers are: else whichever python3 comes first on the PATH, without our packages.
+
+    In the environment, before Java is started: Spark 4.3.0 reads ``spark.pyspark.python`` only if spark-submit started
+    the driver. Set in the session's own settings, it was ignored without a word.
+    """
+    own = sys.executable if settings.master.startswith("local") else None
+    python = settings.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or own
+    if python is not None:
+        os.environ["PYSPARK_PYTHON"] = python
+    # People set it to start a notebook, and Spark would start one for each data source.
+    os.environ.pop("PYSPARK_DRIVER_PYTHON", None)
+
+
 def _defaults(master: str, scratch: Path) -> dict[str, str]:
     local = {
-        # Else workers are whichever python3 comes first on the PATH, without our packages.
-        "spark.pyspark.python": sys.executable,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",

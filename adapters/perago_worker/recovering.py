@@ -47,13 +47,15 @@ def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
     if stack.coordination is None or not pipelines_of(stack).shared:
         return {}
     return {
-        recovery_task_name(name): _recovery(recovery_task_name(name), Target(each.repository, each.branch), stack)
+        recovery_task_name(name): recovery_of(recovery_task_name(name), Target(each.repository, each.branch), stack)
         for name, each in settings.pipelines.items()
         if each.recovery
     }
 
 
-def _recovery(name: str, target: Target, stack: Stack) -> TaskDefinition:
+def recovery_of(name: str, target: Target, stack: Stack) -> TaskDefinition:
+    """Make the recovery task of one target."""
+
     @task(name=name, retries=3, retry_delay=10, response_timeout=60)
     def recover(params: FailedRun) -> Settlement:
         """Settle what a failed run left open; moves no branch."""

@@ -22,7 +22,7 @@ from perago_spark import SparkSettings
 from perago_spark.java import java_environment
 from perago_spark.mapping import mapped
 from perago_spark.session import open_session
-from tests.bench import spark_cpu
+from tests.bench.spark_cpu import Meter
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,12 +32,12 @@ ROUNDS = int(os.environ.get("PERAGO_BENCH_ROUNDS", "3"))
 CAMPAIGN = Campaign(setting=setting(Backing.ATOMIC, crashes=1))
 
 
-def seconds(engine: Engine) -> tuple[float, float, str]:
+def seconds(engine: Engine, meter: Meter) -> tuple[float, float, str]:
     """Carry the campaign out once; give the time on the clock and of the processors, and the digest."""
     with TemporaryDirectory() as folder:
-        begun, cpu = time.perf_counter(), spark_cpu.used()
+        begun, cpu = time.perf_counter(), meter.used()
         found = carry_out(CAMPAIGN, Folder(Path(folder)), SCHEDULES, engine)
-        return time.perf_counter() - begun, spark_cpu.used() - cpu, found.digest
+        return time.perf_counter() - begun, meter.used() - cpu, found.digest
 
 
 def main() -> None:
@@ -53,12 +53,14 @@ def main() -> None:
         def on_spark(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
             return mapped(spark.sparkContext, function, items)
 
+        # Not at the top: the processes of the pool import this module, and would each have one.
+        meter = Meter()
         try:
             took: dict[str, list[tuple[float, float]]] = {"processes": [], "spark": []}
             digests: set[str] = set()
             for _ in range(ROUNDS):
                 for name, engine in (("processes", processes), ("spark", on_spark)):
-                    clock, cpu, digest = seconds(engine)
+                    clock, cpu, digest = seconds(engine, meter)
                     took[name].append((clock, cpu))
                     digests.add(digest)
         finally:

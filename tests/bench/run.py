@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from perago_core import ATTEMPT, AttemptState, Backing, drive, start, step
 from perago_core.rows import Event
-from tests.bench import conductor, conductor_failover, exploring, git_store, lakefs_run, runtime_overhead
+from tests.bench import conductor_failover, conductor_tasks, exploring, git_store, lakefs_run, runtime_overhead
 from tests.core.world import World
 
 ROUNDS = 25
@@ -123,7 +123,7 @@ def main() -> None:
     attempts()
     embedded()
     lakefs_run.main()
-    conductor.main()
+    conductor_tasks.main()
     conductor_failover.main()
     exploring.main()
     on_spark()

@@ -24,7 +24,7 @@ from perago_spark import ReadPlace, SparkSettings, WritePlace, native
 from perago_spark.java import java_environment
 from perago_spark.place import FORMAT
 from perago_spark.session import open_session
-from tests.bench import spark_cpu
+from tests.bench.spark_cpu import Meter
 from tests.spark.counting import CountingSink
 from tests.spark.lake import Lake
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 ROWS = int(os.environ.get("PERAGO_BENCH_ROWS", "2_000_000"))
 ROUNDS = int(os.environ.get("PERAGO_BENCH_ROUNDS", "5"))
 PARTS = 4
+_METER = Meter()
 
 
 @frozen
@@ -111,11 +112,11 @@ def best_of(routes: list[Route]) -> list[Best]:
     best = [Best() for _ in routes]
     for number in range(ROUNDS + 1):
         for found, route in zip(best, routes, strict=True):
-            clock, cpu = time.perf_counter(), spark_cpu.used()
+            clock, cpu = time.perf_counter(), _METER.used()
             route.work()
             if number:
                 found.clock = min(found.clock, time.perf_counter() - clock)
-                found.cpu = min(found.cpu, spark_cpu.used() - cpu)
+                found.cpu = min(found.cpu, _METER.used() - cpu)
     return best
 
 
@@ -147,7 +148,7 @@ def opened(rows: int) -> Generator[Bench]:
 def shown(title: str, routes: list[Route]) -> None:
     """Measure and print; the first route is the yardstick."""
     base, *others = best_of(routes)
-    print(f"{title} (by the clock, and by processor time, which other work on the machine hardly changes)")
+    print(f"{title} (by the clock, and by processor time)")
     print(f"  {routes[0].name:<30} {base.clock:6.2f} s {'':8} {base.cpu:6.2f} s")
     for route, found in zip(routes[1:], others, strict=True):
         print(

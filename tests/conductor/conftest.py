@@ -24,5 +24,5 @@ def operator(conductor_server: Conductor) -> Iterator[Operator]:
 
 @pytest.fixture
 def port(operator: Operator) -> Iterator[ConductorOrchestrator]:
-    with closing(ConductorOrchestrator(operator.url, domain=operator.domain)) as opened:
+    with closing(ConductorOrchestrator(operator.url, domain=operator.domain, timeout=60.0)) as opened:
         yield opened

@@ -34,7 +34,9 @@ def gateway(conductor_server: Conductor, certificates: Certificates) -> Iterator
 
 
 def opened(gateway: Gateway, certificates: Certificates, operator: Operator, secret: str) -> ConductorOrchestrator:
-    return ConductorOrchestrator(gateway.url, key=KEY, secret=secret, ca=certificates.ca, domain=operator.domain)
+    return ConductorOrchestrator(
+        gateway.url, key=KEY, secret=secret, ca=certificates.ca, domain=operator.domain, timeout=60.0
+    )
 
 
 def test_key_and_secret_are_exchanged_for_tokens_and_a_token_that_ended_is_renewed(

@@ -55,6 +55,17 @@ def test_quotations_become_conductors_own() -> None:
     }
 
 
+def test_a_workflow_shows_every_workspace_and_only_the_last_result() -> None:
+    """Conductor keeps 10 MiB of a workflow's output, and each step may give 3."""
+    shown = workflow_document(LINE)["outputParameters"]
+    assert {name: sorted(each) for name, each in shown.items()} == {
+        "ingest": ["workspace"],
+        "look": ["workspace"],
+        "clean": ["workspace"],
+        "rollup": ["result", "workspace"],
+    }
+
+
 def test_steps_side_by_side_are_a_fork_that_is_joined() -> None:
     fork, join = workflow_document(LINE)["tasks"][1:3]
     assert (fork["type"], join["type"]) == ("FORK_JOIN", "JOIN")

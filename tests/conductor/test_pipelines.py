@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -51,6 +52,14 @@ def _view(life: Life, workflow: str) -> PipelineView:
     view = life.words().view(workflow)
     assert view is not None
     return view
+
+
+def _recovered(operator: Operator, pipeline: str) -> dict[str, Any] | None:
+    """Look at the recovery of a pipeline, once it has ended."""
+    hits = operator.call("GET", "/workflow/search", params={"query": f"workflowType={pipeline}-recovery"})
+    ids = [each["workflowId"] for each in hits.json()["results"]]
+    seen = operator.workflow(ids[0]) if ids else None
+    return None if seen is None or seen["status"] == "RUNNING" else seen
 
 
 def test_a_pipeline_is_started_there_and_followed_to_its_end(life: Life) -> None:
@@ -116,18 +125,27 @@ def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(life: Life
         ran = life.project.perago("run", life.named("fail"), "--on", "conductor")
         assert ran.code == 1
         assert "there is no bread today" in ran.out
-
-        def recovered() -> dict[str, Any] | None:
-            hits = operator.call(
-                "GET", "/workflow/search", params={"query": f"workflowType={life.named('fail')}-recovery"}
-            )
-            ids = [each["workflowId"] for each in hits.json()["results"]]
-            seen = operator.workflow(ids[0]) if ids else None
-            return None if seen is None or seen["status"] == "RUNNING" else seen
-
-        ended = eventually(recovered, "the recovery to end")
+        ended = eventually(lambda: _recovered(operator, life.named("fail")), "the recovery to end")
     assert ended["status"] == "COMPLETED"
     assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}
+
+
+def test_a_publication_nobody_finished_is_left_to_a_person_by_name(life: Life, operator: Operator) -> None:
+    """CW-06: killed right after publishing, in its last attempt; no retry will replace it, and nobody may guess."""
+    create(life.stack)
+    life.change("retries=2", "retries=0")
+    life.register()
+    first = life.stack.store.head(MAIN)
+    assert isinstance(first, Done)
+    assert first.value is not None
+    workflow = _start(life, "line", first.value.commit.ref, text="x")
+    failpoint = f"kill store.publish.after 1 {life.named('write')}"
+    assert life.project.process("worker", PERAGO_FAILPOINT=failpoint).returncode == -signal.SIGKILL
+    with _worker(life):
+        ended = eventually(lambda: _recovered(operator, life.named("line")), "the recovery to end")
+    assert not _view(life, workflow).succeeded
+    (recover,) = ended["tasks"]
+    print(ended["status"], recover["status"], recover.get("reasonForIncompletion"), recover["outputData"])  # noqa: T201
 
 
 def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(life: Life) -> None:

@@ -30,7 +30,7 @@ def proxy(conductor_server: Conductor) -> Iterator[FaultyProxy]:
 
 @pytest.fixture
 def distant(operator: Operator, proxy: FaultyProxy) -> Iterator[ConductorOrchestrator]:
-    with closing(ConductorOrchestrator(proxy.url, domain=operator.domain, timeout=5.0)) as opened:
+    with closing(ConductorOrchestrator(proxy.url, domain=operator.domain, timeout=30.0)) as opened:
         yield opened
 
 

@@ -291,6 +291,7 @@ def resolve(settings: PolicySettings) -> Dialogue[policy.PolicyState]:
 
 def test_nodes_agree_on_the_one_backing_the_store_proves(stack: Stack) -> None:
     """S-26, S-27: the second node follows what the first has stored."""
+    stack.store.create(MAIN, FIRST)  # some stores are tried in the repositories they have
     resolved: list[Resolved] = []
     for node in ("node-1", "node-2", "node-3"):
         settings = PolicySettings(Policy.AUTO, OnIndeterminate.FAIL, coordination=True, node=node)

@@ -8,12 +8,13 @@ import pytest
 from attrs import evolve
 
 from perago_core import fence
+from perago_core.answers import Unknown
 from perago_core.garbage import Living, abandoned_names
 from perago_core.plan import PublishPlan
 from perago_core.policy.events import Capability
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
-from perago_lakefs import hook
+from perago_lakefs import LakeFSStore, hook
 from perago_lakefs.installing import install
 from tests.conformance.support import done, refused
 from tests.core.world import CrashError
@@ -112,6 +113,13 @@ def planned(scene: Scene, attempt: Attempt, staged: StagedRef, token: int | None
     decision = fence.decide(fence.Case(attempt, staged, head, (claim_of(attempt, staged),), token=token))
     assert isinstance(decision, fence.Allowed)
     return decision.plan
+
+
+def test_the_probe_proves_nothing_where_there_is_nothing_to_try_it_in(scene: Scene) -> None:
+    """T-W1: a cluster must not settle for less because somebody misspelt a repository."""
+    probed = LakeFSStore(scene.stranger.connection, ("not-there",)).probe()
+    assert isinstance(probed, Unknown)
+    assert "not-there" in probed.reason
 
 
 def test_a_staged_commit_that_lost_the_hook_is_not_published_by_conditional(scene: Scene) -> None:

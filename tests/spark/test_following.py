@@ -46,7 +46,7 @@ def test_a_job_is_followed_while_it_runs_and_nobody_after(spark: SparkSession, t
 
     frame: Any = spark.range(0, 4, 1, 4)
     with following(spark, tell):
-        assert frame.mapInArrow(waits, frame.schema).count() == 4
+        assert len(frame.mapInArrow(waits, frame.schema).collect()) == 4
     assert told[0][0] == 0.0
     assert "0 of 4 tasks done" in told[0][1]
     assert all(one != another for one, another in pairwise(told))

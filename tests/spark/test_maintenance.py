@@ -110,6 +110,7 @@ def test_an_overwrite_never_lands_on_a_compaction(works: Works) -> None:
     compacted = works.lake.head
     result = works.run(late)
     assert isinstance(result, Failed), result
+    assert "'sales/orders/_replaced_by' was changed on the target and in the staged commit" in str(result.refusal)
     assert (works.lake.head, works.total()) == (compacted, (30, 1))
     assert works.once("orders.replace", start=100, stop=103)["rows"] == 3
     assert works.total()[0] == 3

@@ -39,11 +39,18 @@ def test_a_machine_that_has_everything_is_told_so(tmp_path: Path) -> None:
         "Python of the workers",
         "threads of a body",
     }
-    assert f"Python {sys.version.split()[0]}, pyarrow" in findings["Python of the workers"].found
+    workers = findings["Python of the workers"]
+    assert f"Python {sys.version.split()[0]}, pyarrow" in workers.found
+    # Not whichever python3 comes first on the PATH.
+    assert workers.fix.endswith(f"now it is {sys.executable}")
     assert findings["threads of a body"].found == "each finds the session and the data source"
 
 
-def test_workers_whose_python_is_not_there_are_found_with_the_setting_to_change(tmp_path: Path) -> None:
+def test_workers_whose_python_is_not_there_are_found_with_the_setting_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counterexample, seen: Spark ignored the setting, and the first python3 on the PATH did the work."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     trouble = found(tmp_path, **{"spark.pyspark.python": "/no/such/python"})["Python of the workers"]
     assert not trouble.fine
     assert "nothing that runs at /no/such/python" in trouble.found

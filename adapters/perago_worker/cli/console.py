@@ -25,6 +25,7 @@ from perago_worker.registry import Registry
 from perago_worker.settings import Settings
 from perago_worker.stack import Stack, StackError, open_stack
 from perago_worker.starting import StartError
+from perago_worker.telemetry import log
 
 P = ParamSpec("P")
 
@@ -131,9 +132,10 @@ def log_to_screen(*, verbose: bool, as_json: bool = False) -> None:
     else:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler], force=True)
-    # Libraries tell of every request; a worker that polls would drown its own words in them.
-    logging.getLogger("httpx").setLevel(logging.DEBUG if verbose else logging.WARNING)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    log.setLevel(logging.DEBUG if verbose else logging.INFO)
+    # It tells of every request; a worker that polls would drown its own words in them.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class _JsonLines(logging.Formatter):

@@ -47,7 +47,7 @@ class ConductorHarness:
 
     @property
     def recipe(self) -> Recipe[Orchestrator]:
-        return partial(ConductorOrchestrator, self.operator.url, domain=self.operator.domain)
+        return partial(ConductorOrchestrator, self.operator.url, domain=self.operator.domain, timeout=60.0)
 
     def start(self, steps: tuple[str, ...], target: Target, ref: CommitRef, retries: int = 2) -> str:
         return self.operator.start(steps, target, ref, retries=retries)
@@ -88,7 +88,7 @@ def open_orchestrator(_folder: Path) -> Generator[OrchestratorHarness]:
     _racers_are_warm(url)
     with (
         closing(Operator(url, domain, response_timeout=TIMEOUT)) as operator,
-        closing(ConductorOrchestrator(url, domain=domain)) as port,
+        closing(ConductorOrchestrator(url, domain=domain, timeout=60.0)) as port,
     ):
         yield ConductorHarness(port, operator, DecidingClock(operator))
 

@@ -28,7 +28,7 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 
 T = TypeVar("T")
 
-#: Refused before or instead of doing anything.
+#: Says nothing of what was done. The SDK gives 0 where TLS broke.
 _SAYS_NOTHING = (0, 408, 499)
 _SERVER = 500
 _NOT_IMPLEMENTED = 501

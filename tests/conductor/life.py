@@ -75,6 +75,7 @@ tasks = ["life_{mark}"]
 kind = "conductor"
 url = "{url}"
 poll_wait = 0.3
+timeout = 60
 
 [budget]
 heartbeat_interval = 0.5

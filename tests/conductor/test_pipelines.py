@@ -130,10 +130,13 @@ def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(life: Life
     assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}
 
 
-def test_a_publication_nobody_finished_is_left_to_a_person_by_name(life: Life, operator: Operator) -> None:
-    """CW-06: killed right after publishing, in its last attempt; no retry will replace it, and nobody may guess."""
+def test_a_publication_nobody_finished_is_settled_by_the_recovery_of_its_pipeline(
+    life: Life, operator: Operator
+) -> None:
+    """Killed right after publishing, in its last attempt: no retry will replace it, so the books say what it is."""
     create(life.stack)
     life.change("retries=2", "retries=0")
+    life.change("response_timeout=20", "response_timeout=40")  # not given up before it is killed
     life.register()
     first = life.stack.store.head(MAIN)
     assert isinstance(first, Done)
@@ -144,8 +147,14 @@ def test_a_publication_nobody_finished_is_left_to_a_person_by_name(life: Life, o
     with _worker(life):
         ended = eventually(lambda: _recovered(operator, life.named("line")), "the recovery to end")
     assert not _view(life, workflow).succeeded
+    published = life.stack.store.head(MAIN)
+    assert isinstance(published, Done)
+    assert published.value is not None
+    assert published.value.commit.parents == (first.value.commit.ref,)  # recovery moves no branch
     (recover,) = ended["tasks"]
-    print(ended["status"], recover["status"], recover.get("reasonForIncompletion"), recover["outputData"])  # noqa: T201
+    assert ended["status"] == "COMPLETED"
+    assert list(recover["outputData"]["result"]["settled"].values()) == ["settled"]
+    assert [each["kind"] for each in life.project.perago("audit", "--json").data] == ["abandoned"]
 
 
 def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(life: Life) -> None:

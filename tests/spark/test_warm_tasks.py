@@ -52,10 +52,13 @@ def test_a_process_that_died_or_lost_its_java_is_replaced(
     assert run("looks_around")["pid"] != before
 
 
-def test_secrets_of_the_settings_are_in_no_command_line_and_no_repr(
+def test_we_put_no_settings_in_a_command_line_and_show_no_address(
     bodies: WarmBodies, run: Callable[[str], Any]
 ) -> None:
-    """A Connect address may hold a token; everybody on the machine can read how a process was started."""
+    """A Connect address may hold a token; everybody on the machine can read how a process was started.
+
+    It says nothing of Java's own command line: Spark puts the settings it starts Java with there.
+    """
     pid = run("looks_around")["pid"]
     assert pid in bodies.running()
     assert "spark.driver.memory" not in Path(f"/proc/{pid}/cmdline").read_text("utf-8")

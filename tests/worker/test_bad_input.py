@@ -92,7 +92,7 @@ CASES = (
     Case("hangs and ignores SIGTERM", "stubborn", "ran longer than 0.5 s"),
     Case("stops itself", "stopped", "ran longer than 0.5 s"),
     # The result
-    Case("11 MiB of output", "big-output", "at most 10481664 bytes; found 11534338"),
+    Case("11 MiB of output", "big-output", "at most 3080192 bytes; found 11534338"),
     Case("another type than declared", "wrong-type", "as task 'wrong-type' declares it; found dict"),
     Case("no JSON possible", "no-json", "as task 'no-json' declares it; found method"),
     # What the body leaves

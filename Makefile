@@ -6,8 +6,8 @@ STEP := .ci/step
 # What `make setup` installs. A later group adds its own .in and .txt beside these and joins here.
 REQUIREMENTS := requirements/dev.txt
 
-# Tests of everything that runs for real: stores, orchestrators, workers, Spark.
-RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/servers tests/spark tests/worker
+# Tests of everything that runs for real: stores, orchestrators, workers. Spark has a lane of its own.
+RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/servers tests/worker
 
 # Tests that need servers: all of these folders, and what is marked so in the folders above. Two lanes side by side.
 SERVER_TESTS := test-marked $(patsubst tests/%,test-%,$(wildcard tests/conductor tests/lakefs tests/cluster))
@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-core test-simulation test-runtime test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ setup: .venv/.stamp ## Make .venv and install the pinned tools and this project;
 	@PYTHON='$(PYTHON)' .ci/setup $(REQUIREMENTS)
 	@touch $@
 
-demo: setup ## Play a pipeline in which a worker is killed and another comes back from the dead
+demo: setup ## Play a data pipeline on Spark in which a worker is killed and another comes back from the dead
 	@$(BIN)/perago demo
 
 lint: setup ## Check style, types and the direction of imports
@@ -46,8 +46,9 @@ lint-pyright:
 lint-imports:
 	@$(STEP) import-linter $(BIN)/lint-imports
 
-test: lint ## Lint, then run all tests: the core with branch coverage, beside it the simulator and the runtime
-	@$(MAKE) --no-print-directory --keep-going --jobs=3 test-core test-simulation test-runtime
+# The longest first.
+test: lint ## Lint, then run all tests: the core with branch coverage, beside it the simulator, the runtime and Spark
+	@$(MAKE) --no-print-directory --keep-going --jobs=3 test-runtime test-spark test-core test-simulation
 
 test-core: setup
 	@PERAGO_ROW_COVERAGE=strict $(STEP) --live core $(BIN)/coverage run -m pytest tests/core tests/docs
@@ -56,9 +57,15 @@ test-simulation: setup
 	@$(STEP) --live simulation $(BIN)/pytest tests/specs tests/simulation
 test-runtime: setup
 	@$(STEP) --live runtime $(BIN)/pytest -m "not servers" $(RUNTIME_TESTS)
+test-spark: setup
+	@$(STEP) --live spark $(BIN)/pytest tests/spark
 
 servers: setup ## Obtain lakeFS, Conductor and etcd once, start them on this machine, and say how to use them
 	@$(BIN)/python -m tests.servers start
+
+demo-servers: setup ## Play the demo on a real lakeFS and a real Conductor (obtains them first)
+	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain lakefs conductor
+	@$(BIN)/python -m tests.servers.demo
 
 servers-stop: setup ## Stop what `make servers` started, and throw its data away
 	@$(BIN)/python -m tests.servers stop

@@ -17,7 +17,11 @@ from tests.spark import scenarios
 from tests.spark.lake import Lake
 from tests.spark.yard import Yard, yard_of
 
-CONF = {"spark.network.timeout": "20s", "spark.executor.heartbeatInterval": "4s"}
+CONF = {
+    "spark.network.timeout": "20s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.executor.heartbeatInterval": "4s",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,7 @@ def test_the_other_executor_does_its_work(yard: Yard) -> None:
     try:
         scenarios.counts_once(yard, "executor SIGSTOP")
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(int(yard.marks.detail("frozen")), signal.SIGCONT)
+        if yard.marks.count("frozen"):
+            with suppress(ProcessLookupError):
+                os.kill(int(yard.marks.detail("frozen")), signal.SIGCONT)
     yard.published()

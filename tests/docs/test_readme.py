@@ -9,6 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from perago_worker.cli import app
+from perago_worker.loading import load
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -44,7 +49,7 @@ def test_the_loop_in_the_readme_runs_and_publishes(capsys: pytest.CaptureFixture
 def test_the_task_in_the_readme_is_published_twice(tmp_path: Path) -> None:
     """P-23: a function on a folder, a configuration, one command; two accepted steps on an ordinary git branch."""
     (greet,) = [block for block in blocks("python") if "@task" in block]
-    (configuration,) = blocks("toml")
+    (configuration,) = [block for block in blocks("toml") if "[pipelines" in block]
     (tmp_path / "hello.py").write_text(greet, encoding="utf-8")
     (tmp_path / "perago.toml").write_text(configuration, encoding="utf-8")
     ran = perago(tmp_path, "run", "hello", "--json")
@@ -60,6 +65,26 @@ def test_the_task_in_the_readme_is_published_twice(tmp_path: Path) -> None:
         text=True,
     )
     assert shown.stdout == "Hello, Ada!\nHello, Grace!"
+
+
+def test_the_configuration_for_real_servers_is_one(tmp_path: Path) -> None:
+    """Every name in it exists, and what users of lakeFS and Conductor have in their environment is added to it."""
+    (configuration,) = [block for block in blocks("toml") if "lakefs" in block]
+    (tmp_path / "perago.toml").write_text(configuration, encoding="utf-8")
+    settings = load(tmp_path, {}, {"LAKECTL_CREDENTIALS_ACCESS_KEY_ID": "AKIA", "CONDUCTOR_AUTH_KEY": "key"})
+    parts = (settings.store.kind, settings.orchestrator.kind, settings.coordination.kind)
+    assert parts == ("lakefs", "conductor", "etcd")
+    assert (settings.store.access_key, settings.orchestrator.key) == ("AKIA", "key")
+
+
+def test_every_command_in_the_readme_exists() -> None:
+    """Each line that begins with our command is one that its own help knows."""
+    lines = README.read_text(encoding="utf-8").splitlines()
+    named = {line.split()[1] for line in lines if line.startswith("perago ")}
+    known = get_command(app)
+    assert isinstance(known, TyperGroup)
+    assert named <= set(known.commands), sorted(named - set(known.commands))
+    assert {"run", "worker", "init-repo", "campaign"} <= named
 
 
 def perago(project: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ from perago_spark.naming import checked_write
 from perago_spark.pruning import Condition
 
 FORMAT: Final = "perago"
-_HELP: Final = "Use the options of perago_spark.reading(...) or perago_spark.writing(...)"
+_HELP: Final = "Use .options(**ReadPlace(...).options()) or .options(**WritePlace(...).options()) of perago_spark"
 
 
 @frozen

@@ -1,7 +1,9 @@
 """The heartbeat of one attempt: read the task, compare, extend. The only way to learn that an attempt is lost.
 
 A heartbeat's own answer never tells of loss (an orchestrator answers success for anybody), so every beat begins with a
-read. The deadline counts from the *send* time of the last good beat: the orchestrator's clock started no earlier.
+read. The deadline counts from the *send* time of the last good beat: the orchestrator's clock started no earlier. A
+deadline that has passed stays passed: a beat of a worker that slept too long may look fine only because nobody has
+looked for the worker yet, so nothing is published then.
 """
 
 from __future__ import annotations
@@ -90,5 +92,7 @@ class Heartbeat:
             self._lost = f"the task is {found}; it was IN_PROGRESS of worker {self._attempt.worker_id!r}"
             self._on_loss(self._lost)
             return
-        if not self._stopping.is_set() and isinstance(self._orchestrator.extend(self._attempt), Done):
+        if sent > self._until or self._stopping.is_set():
+            return
+        if isinstance(self._orchestrator.extend(self._attempt), Done):
             self._until = sent + self._patience

@@ -118,6 +118,15 @@ def test_the_deadline_counts_from_when_a_good_beat_was_sent(bench: Bench) -> Non
     assert heart.until() == 115
 
 
+def test_a_deadline_that_has_passed_is_never_moved_again(bench: Bench) -> None:
+    """A worker that slept too long reads its task as before, because nobody has looked for it yet."""
+    heart = bench.heart()
+    bench.clock.at = 110.5
+    heart.beat()
+    assert heart.loss() is None
+    assert heart.until() == 110
+
+
 @pytest.mark.parametrize("call", ["reload", "extend"])
 def test_a_beat_without_an_answer_changes_nothing_and_time_runs_on(bench: Bench, call: str) -> None:
     heart = bench.heart(Faulty(bench.worker.orchestrator, **{call: always(Unknown("no answer"))}))

@@ -96,8 +96,10 @@ bench: setup ## Run the benchmarks
 specs: setup ## Regenerate the tables in specs/ from the code
 	@$(BIN)/python specs/generate.py
 
-test-full: setup ## Explore the whole matrices and write their figures into specs/ (minutes)
+test-full: setup ## Play and explore the whole matrices; figures go into specs/, those on servers are printed (hours)
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
+	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
+	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers
 
 lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for new versions)
 	@.ci/setup

@@ -8,8 +8,8 @@ Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vec
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
 looks after it), ``windows.md`` (what comes of dying at each point). With ``--full`` also ``mutants.md`` (who notices a
-wrong protocol), ``ablation.md`` (what each step is for) and ``cluster.md`` (policy, lease and recovery machines of
-several processes over one coordination store).
+wrong protocol), ``ablation.md`` (what each step is for), ``cluster.md`` (policy, lease and recovery machines of
+several processes over one coordination store) and ``kill-matrix.md`` (real workers killed and stopped everywhere).
 """
 
 from __future__ import annotations
@@ -50,8 +50,15 @@ def files() -> Mapping[str, str]:
 
 
 def matrices() -> Mapping[str, str]:
-    """Give what takes minutes: who notices which mutant, and what each step is for."""
-    return {"mutants.md": mutant_table(), "ablation.md": ablation(), "cluster.md": cluster_text(full=True)}
+    """Give what takes minutes: who notices which mutant, what each step is for, who survives which death."""
+    from tests.crash.table import kill_matrix  # noqa: PLC0415  only this one needs the runtime
+
+    return {
+        "mutants.md": mutant_table(),
+        "ablation.md": ablation(),
+        "cluster.md": cluster_text(full=True),
+        "kill-matrix.md": kill_matrix(lambda line: print(line, flush=True)),
+    }
 
 
 def _json(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import uuid
 from collections.abc import Generator
@@ -131,6 +132,8 @@ class Life:
         """Change the declaration of a task or a pipeline."""
         for path in (self.project.folder / f"life_{self.mark}.py", self.project.folder / "perago.toml"):
             path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        # Compiled code counts as fresh if size and second of the source are the same, and here they may well be.
+        shutil.rmtree(self.project.folder / "__pycache__", ignore_errors=True)
         sys.modules.pop(f"life_{self.mark}", None)
 
 

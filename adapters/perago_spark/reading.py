@@ -26,6 +26,7 @@ from perago_spark.place import ReadPlace, taken
 from perago_spark.pruning import may_match
 from perago_spark.schemas import plain_schema, selected
 from perago_spark.seal import DataFile
+from perago_spark.sparing import spare_imports
 
 #: Spark's own way from its types to Arrow's, whose types nobody knows.
 _conversion: Any = conversion
@@ -61,6 +62,7 @@ class PeragoReader(DataSourceReader):
         """Read the files of one task."""
         assert isinstance(partition, Files)
         schema = _conversion.to_arrow_schema(self._schema, timezone="UTC")
+        spare_imports()
         for each in partition.files:
             with _opened(self._place.source, each.path) as stream:
                 # Others may have let Spark write points in time as 96 bits, which hold more than nanoseconds can.

@@ -23,6 +23,7 @@ from perago_spark.errors import DatasetError
 from perago_spark.parquet import Uploads, Written
 from perago_spark.place import WritePlace
 from perago_spark.seal import make_seal
+from perago_spark.sparing import spare_imports
 
 
 class Uploaded(WriterCommitMessage):
@@ -52,7 +53,9 @@ class PeragoWriter(DataSourceArrowWriter):
             self._place.partition_by,
             lambda: naming.file_name(task.partitionId(), self._place.write, task.taskAttemptId(), next(numbers)),
         )
-        return Uploaded(uploads.write(iterator))
+        written = uploads.write(iterator)
+        spare_imports()
+        return Uploaded(written)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Link what the winners have put and seal it, unless that would leave the content as it was."""

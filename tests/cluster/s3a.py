@@ -5,6 +5,7 @@ Spark's own package has none of them. The whole SDK in one jar has 690 MB; what 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ import pytest
 from tests.servers.cache import home
 
 _NAME: Final = "s3a-3.5.0"
+#: Of the lines "name sha256", one for each jar.
+_SHA256: Final = "ec8984994fc03d4d8efaff3827f0f7689cfccd6afa17ec98840c9dad8750bc38"
 _POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>local</groupId><artifactId>s3a</artifactId><version>1</version>
@@ -55,8 +58,16 @@ def _fetch(place: Path) -> None:
         (Path(half) / "pom.xml").write_text(_POM, "utf-8")
         about = ["-DincludeScope=runtime", "-DexcludeArtifactIds=slf4j-api", f"-DoutputDirectory={half}/jars"]
         subprocess.run([maven, "-q", "-B", "-f", f"{half}/pom.xml", "dependency:copy-dependencies", *about], check=True)  # noqa: S603
+        found = _digest(Path(half) / "jars")
+        if found != _SHA256:
+            raise ValueError(f"expected the jars of S3A with digest {_SHA256}, found {found}: kept none of them")
         try:
             (Path(half) / "jars").rename(place)
         except OSError:
             if not place.is_dir():  # somebody else was faster
                 raise
+
+
+def _digest(folder: Path) -> str:
+    lines = [f"{each.name} {hashlib.sha256(each.read_bytes()).hexdigest()}\n" for each in sorted(folder.glob("*.jar"))]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -74,14 +74,18 @@ test-servers: setup ## Run all tests on real servers: lakeFS, Conductor, a Spark
 	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain
 	@PERAGO_SERVERS_REQUIRED=1 $(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
 
+# Servers have their own moods and times. What failed is tried once more, alone and in full view.
+SERVED = $(STEP) --live $(1) $(BIN)/pytest -o cache_dir=.pytest_cache/$(1) $(2) || \
+	$(STEP) --live $(1) $(BIN)/pytest -o cache_dir=.pytest_cache/$(1) --last-failed --last-failed-no-failures=none $(2)
+
 test-marked: setup
-	@$(STEP) --live marked $(BIN)/pytest -m servers $(RUNTIME_TESTS)
+	@$(call SERVED,marked,-m servers $(RUNTIME_TESTS))
 test-lakefs: setup
-	@$(STEP) --live lakefs $(BIN)/pytest tests/lakefs
+	@$(call SERVED,lakefs,tests/lakefs)
 test-conductor: setup
-	@$(STEP) --live conductor $(BIN)/pytest tests/conductor
+	@$(call SERVED,conductor,tests/conductor)
 test-cluster: setup
-	@$(STEP) --live cluster $(BIN)/pytest tests/cluster
+	@$(call SERVED,cluster,tests/cluster)
 
 test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
 	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages

@@ -20,12 +20,13 @@ from attrs import frozen
 
 from perago_core.answers import Answer
 from perago_core.names import is_staging_name
+from perago_core.paths import is_ignored
 from perago_core.ports import Stored
 from perago_lakefs.answers import HttpError, Refused, answer
 from perago_lakefs.connection import Connection
 from perago_lakefs.native import GatewayArea, folder_of
 from perago_lakefs.transfer import Courier
-from perago_lakefs.transfer_keys import is_ignored, removable, writable
+from perago_lakefs.transfer_keys import removable, writable
 from perago_lakefs.transfer_reading import listed
 from perago_lakefs.transfer_writing import Branch, change, upload
 

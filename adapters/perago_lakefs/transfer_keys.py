@@ -6,10 +6,9 @@ fence away for everybody. So that folder is invisible to every sync: it is neith
 
 from __future__ import annotations
 
+from perago_core.paths import problem_of
 from perago_lakefs.answers import Refused
 from perago_lakefs.hook import FOLDER
-
-_LONGEST = 1024
 
 
 def is_hidden(path: str) -> bool:
@@ -33,28 +32,7 @@ def removable(path: str) -> str:
 
 def writable(path: str) -> str:
     """Give a key back that may be written: it becomes a file on somebody's disk. One ``/`` at the end is a marker."""
-    problem = _problem(path)
+    problem = problem_of(path)
     if problem is not None:
         raise Refused(f"the path {path[:80]!r} cannot be stored: {problem}")
     return readable(path)
-
-
-def is_ignored(path: str) -> bool:
-    """Say whether readers of the data leave a file out: Spark and Hive skip names that begin like this."""
-    return path.rpartition("/")[2].startswith(("_", "."))
-
-
-def _problem(path: str) -> str | None:
-    try:
-        length = len(path.encode())
-    except UnicodeEncodeError:
-        return "it is not valid Unicode; rename the file"
-    if length > _LONGEST:
-        return f"it has {length} bytes, and at most {_LONGEST} are allowed; shorten it"
-    if "\0" in path:
-        return "it contains a NUL character; rename the file"
-    if path.startswith("/"):
-        return "it is absolute; give it relative to the root of the repository"
-    if any(name in {"", ".", ".."} for name in path.removesuffix("/").split("/")):
-        return "it has an empty name, '.' or '..' in it; give the path in its shortest form"
-    return None

@@ -78,8 +78,11 @@ class Runtime:
     fate: Watcher | None = None
     lookout: Lookout | None = None
 
-    def run(self, assignment: Assignment, polled_at: float) -> Outcome:
-        """Run one assignment to its end. ``polled_at``: when the poll that brought it was sent, by our own clock."""
+    def run(self, assignment: Assignment, polled_at: float, free: Callable[[], object] = lambda: None) -> Outcome:
+        """Run one assignment to its end; call ``free`` when only the report is left.
+
+        ``polled_at``: when the poll that brought it was sent, by our own clock.
+        """
         own = self.own.get(assignment.task_name)
         definition = own or self.tasks[assignment.task_name]
         place = place_of(assignment, definition)
@@ -110,7 +113,7 @@ class Runtime:
                     attempt,
                     self._ports(assignment.task_name, workspace),
                     observe=self._observer(attempt, names),
-                    interrupts=lambda state: _interruption(state, heart),
+                    interrupts=lambda state: _interruption(state, heart, free),
                     attempt_until=heart.until,
                 )
         finally:
@@ -173,8 +176,9 @@ def pin(assignment: Assignment, place: Place, node: Node) -> Attempt:
     )
 
 
-def _interruption(state: AttemptState, heart: Heartbeat) -> Event | None:
+def _interruption(state: AttemptState, heart: Heartbeat, free: Callable[[], object]) -> Event | None:
     """No beat may be on its way when the result is sent: it could undo it. After that a loss changes nothing."""
     if any(isinstance(command, Report) for command in state.pending):
         heart.stop()
+        free()
     return None if state.phase in AFTER_REPORT else heart.loss()

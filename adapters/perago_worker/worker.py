@@ -1,5 +1,8 @@
 """The poll loop: never more in hand than can be started at once, nothing polled that is not run.
 
+An attempt frees its place when only the report is left, so that the next task is asked for while the last one's result
+is on its way. (Conductor can do both in one request; if its answer is lost, nobody runs the task that was in it.)
+
 SIGTERM drains: no more polls, what runs goes on to its end with its heart beating. A second SIGTERM, or the drain
 limit, stops the bodies; their attempts then report that they failed, so that somebody else can start at once.
 """
@@ -9,11 +12,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import TypeAlias
 
 from perago_core.answers import Done
 from perago_core.ports import Assignment, Clock, Orchestrator
 from perago_core.results import Outcome
 from perago_worker.telemetry import log
+
+#: Runs an assignment that a poll sent at that second brought; calls the last when its body's place is free.
+Run: TypeAlias = Callable[[Assignment, float, Callable[[], object]], Outcome | None]
 
 #: An attempt that goes wrong outside the protocol is a fault of ours; so many in a row and the worker gives up.
 PATIENCE_WITH_OURSELVES = 10
@@ -26,7 +34,7 @@ class Worker:
     def __init__(
         self,
         orchestrator: Orchestrator,
-        run: Callable[[Assignment, float], Outcome | None],
+        run: Run,
         stop_bodies: Callable[[str], object],
         *,
         clock: Clock,
@@ -48,6 +56,8 @@ class Worker:
         self._draining = threading.Event()
         self._telling = threading.Lock()
         self._running: set[Future[Outcome | None]] = set()
+        self._places: set[object] = set()
+        self._changed = threading.Event()
         self._broken = 0
 
     def drain(self) -> None:
@@ -55,13 +65,14 @@ class Worker:
         with self._telling:  # two signals at once are two orders
             again = self._draining.is_set()
             self._draining.set()
+            self._changed.set()
         if again:
             self._stop_bodies("the worker was told to stop at once")
 
     def run(self, *, until_idle: bool = False) -> int:
         """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""
         waited = self._poll_interval
-        with ThreadPoolExecutor(self._capacity, thread_name_prefix="attempt") as pool:
+        with ThreadPoolExecutor(2 * self._capacity, thread_name_prefix="attempt") as pool:
             while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES:
                 started = self._take(pool)
                 if started is None:
@@ -79,9 +90,10 @@ class Worker:
 
     def _take(self, pool: ThreadPoolExecutor) -> int | None:
         """Poll for what can be started now. ``None``: the orchestrator did not answer."""
+        self._changed.clear()
         self._reap()
-        free = self._capacity - len(self._running)
-        if not free:
+        free = min(self._capacity - len(self._places), 2 * self._capacity - len(self._running))
+        if free < 1:
             return 0
         sent = self._clock.now()
         answer = self._orchestrator.poll(self._worker_id, self._task_names, free)
@@ -89,15 +101,20 @@ class Worker:
             log.warning("the orchestrator gave no tasks: %s", answer.reason)
             return None
         for assignment in answer.value:
-            self._running.add(pool.submit(self._run, assignment, sent))
+            place = object()
+            self._places.add(place)
+            running = pool.submit(self._run, assignment, sent, partial(self._free, place))
+            self._running.add(running)
+            running.add_done_callback(partial(self._free, place))
         return len(answer.value)
 
+    def _free(self, place: object, _ended: object = None) -> None:
+        self._places.discard(place)
+        self._changed.set()
+
     def _pause(self) -> None:
-        """Wait for a slot to become free or for the next poll, whichever comes first."""
-        if self._running:
-            wait(self._running, timeout=self._poll_interval, return_when="FIRST_COMPLETED")
-        else:
-            self._draining.wait(self._poll_interval)
+        """Wait for a place to become free, for the end or for the next poll, whichever comes first."""
+        self._changed.wait(self._poll_interval)
 
     def _reap(self) -> None:
         for done in [future for future in self._running if future.done()]:

@@ -52,7 +52,7 @@ def test_the_deadline_of_an_attempt_counts_from_the_send_of_its_poll(tmp_path: P
         polled: list[float] = []
         worker = Worker(
             line,
-            lambda _assignment, sent: polled.append(sent),
+            lambda _assignment, sent, _free: polled.append(sent),
             lambda _reason: None,
             clock=SystemClock(),
             worker_id="w",

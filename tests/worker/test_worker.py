@@ -37,7 +37,7 @@ class Hands:
     done: list[str] = field(factory=list[str])
     stopped: list[str] = field(factory=list[str])
 
-    def run(self, assignment: Assignment, polled_at: float) -> None:
+    def run(self, assignment: Assignment, polled_at: float, _free: Callable[[], object]) -> None:
         assert polled_at > 0
         self.held.append(assignment.snapshot.task_id)
         assert self.let_go.acquire(timeout=LIMIT)
@@ -97,6 +97,31 @@ def test_nothing_is_polled_that_cannot_be_started_at_once(parts: Embedded) -> No
         wait_for(partial(is_long, hands.done, done + 1))
     worker.drain()
     hands.let_go.release()
+    thread.join(LIMIT)
+    assert codes == [0]
+    assert sorted(hands.done) == sorted(hands.held)
+
+
+def test_the_next_task_is_asked_for_while_the_last_ones_result_is_on_its_way(parts: Embedded) -> None:
+    """One place: its body has ended, the report hangs. A second may begin; a third would be one too many."""
+    for _ in range(4):
+        parts.start("write")
+    hands, codes = Hands(), list[int]()
+
+    def reporting(assignment: Assignment, polled_at: float, free: Callable[[], object]) -> None:
+        free()
+        free()
+        hands.run(assignment, polled_at, free)
+
+    worker = a_worker(parts, hands, reporting, capacity=1)
+    thread = started(worker, codes)
+    wait_for(partial(is_long, hands.held, 2))
+    time.sleep(0.2)
+    assert len(hands.held) == in_hand(parts) == 2
+    hands.let_go.release()
+    wait_for(partial(is_long, hands.held, 3))
+    worker.drain()
+    hands.let_go.release(2)
     thread.join(LIMIT)
     assert codes == [0]
     assert sorted(hands.done) == sorted(hands.held)
@@ -174,7 +199,7 @@ def test_a_worker_that_only_breaks_its_attempts_gives_up_and_says_so_by_its_exit
     for _ in range(PATIENCE_WITH_OURSELVES + 5):
         parts.start("write")
 
-    def broken(_assignment: Assignment, _polled_at: float) -> None:
+    def broken(_assignment: Assignment, _polled_at: float, _free: Callable[[], object]) -> None:
         raise RuntimeError("a fault of ours")
 
     assert a_worker(parts, Hands(), broken, capacity=1).run(until_idle=True) == 1

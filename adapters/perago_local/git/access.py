@@ -10,10 +10,11 @@ import pygit2
 from attrs import frozen
 
 from perago_core.answers import Answer
+from perago_core.paths import is_ignored
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_local.git import objects, staging, trees
-from perago_local.git.paths import checked, is_ignored, is_marker
+from perago_local.git.paths import checked, is_marker
 from perago_local.git.refusing import Refused, answer
 from perago_local.git.repository import folder_of, needed, opened
 

@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from perago_core.values import Attempt
 from perago_worker.body.bodies import Bodies
-from perago_worker.body.notes import Note, Progressed
+from perago_worker.body.notes import Note, Progressed, Transferred
 from perago_worker.body.running import as_text
 from perago_worker.datasets import with_spark
 from perago_worker.failing import Fate, Witness, fate_from, watched
@@ -184,6 +184,8 @@ def _listener(tell: Tell, progress: dict[str, Progressed]) -> Callable[[Attempt,
     def listen(attempt: Attempt, note: Note) -> None:
         if isinstance(note, Progressed):
             progress[attempt.task_id] = note
+        if isinstance(note, Transferred):
+            return
         to_log(attempt, note)
         tell(attempt.task_id, as_text(note))
 

@@ -18,7 +18,7 @@ from perago_core.attempt.events import BodyEvent, BodyFailed
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef
 from perago_worker.body.bodies import Bodies, TemplateError
-from perago_worker.body.notes import Logged, Note
+from perago_worker.body.notes import Logged, Note, Transferred
 from perago_worker.body.running import Lost, as_text
 from perago_worker.body.spec import Spec
 from perago_worker.body.verdict import Failed, Succeeded
@@ -27,6 +27,7 @@ from perago_worker.files.cache import Cache
 from perago_worker.files.errors import TransferUnknownError, WorkspaceError
 from perago_worker.files.folder import Folder, Origin
 from perago_worker.files.rooms import Room, Rooms
+from perago_worker.files.tally import Moved, MovedListener, paced
 from perago_worker.files.tree import keeps_change_times
 from perago_worker.jobs import Job
 from perago_worker.task import TaskDefinition
@@ -110,8 +111,14 @@ class LocalWorkspace:
                     prefix=job.definition.workspace.prefix,
                     read_only=job.is_read_only(attempt),
                 )
-                width = self._limits.transfers
-                job.folder = Folder.make(job.room, origin, self._cache, width=width, trusts_times=self._trusts_times)
+                job.folder = Folder.make(
+                    job.room,
+                    origin,
+                    self._cache,
+                    width=self._limits.transfers,
+                    trusts_times=self._trusts_times,
+                    moved=self._watching(attempt, "fetched"),
+                )
         except (WorkspaceError, OSError) as error:
             return NotDone(one_line(str(error)))
         return Done(None, operations=1 if job.folder is None else 1 + job.folder.fetched)
@@ -149,8 +156,10 @@ class LocalWorkspace:
         job = self._jobs.get(attempt.execution)
         if job is None or job.folder is None or job.changes is None:
             return NotDone(f"nothing of execution {attempt.execution} is here to upload")
+        moved = self._watching(attempt, "staged")
         try:
-            return Done(None, operations=job.folder.upload(job.changes, sink, width=self._limits.transfers))
+            sent = job.folder.upload(job.changes, sink, width=self._limits.transfers, moved=moved)
+            return Done(None, operations=sent)
         except TransferUnknownError as error:
             return Unknown(one_line(str(error)))
         except (WorkspaceError, OSError) as error:
@@ -184,6 +193,13 @@ class LocalWorkspace:
     def leftovers(self) -> tuple[str, ...]:
         """Name the rooms that exist, of living executions too."""
         return self._rooms.names()
+
+    def _watching(self, attempt: Attempt, what: str) -> MovedListener:
+        def tell(moved: Moved) -> None:
+            text = f"{what} {moved.files:,} of {moved.of_files:,} files"
+            self._listener(attempt, Transferred(moved.fraction, text))
+
+        return paced(tell)
 
     def _spec(self, job: Job, room: Room) -> Spec:
         definition = job.definition

@@ -14,7 +14,7 @@ from perago_core.results import FailedTerminally, Result
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_simulation.ports import SimulatedWorld
 from perago_worker.body.bodies import Bodies
-from perago_worker.body.notes import Note
+from perago_worker.body.notes import Note, Transferred
 from perago_worker.contract import read_input, refusal_of
 from perago_worker.errors import InputError
 from perago_worker.files.cache import Cache
@@ -93,6 +93,10 @@ class Bench:
             limits=self.limits,
             listener=lambda _attempt, note: self.notes.append(note),
         )
+
+    def said(self) -> list[Note]:
+        """Give what bodies have said, without how far their files were."""
+        return [note for note in self.notes if not isinstance(note, Transferred)]
 
     def attempt(self, task: str, ref: CommitRef | None = None) -> Attempt:
         """Poll a task as a worker does, and pin the attempt."""

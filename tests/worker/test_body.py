@@ -21,7 +21,7 @@ from perago_core.results import Completed, Failed
 from perago_worker.body import system
 from perago_worker.body.bodies import Bodies, TemplateError
 from perago_worker.body.lines import Lines
-from perago_worker.body.notes import Logged, Printed, Progressed, decode
+from perago_worker.body.notes import Logged, Printed, Progressed, Transferred, decode
 from perago_worker.body.running import End, Running, as_text
 from perago_worker.body.spec import Spec
 from perago_worker.body.verdict import Failed as BodySaidNo
@@ -68,6 +68,14 @@ def test_every_shape_of_task_runs_to_its_result(task: str, params: object, outpu
     ran = bench.run(task, given(params))
     assert isinstance(ran.result, Completed), ran.result
     assert json.loads(ran.result.output) == output
+
+
+def test_how_far_the_files_are_reaches_whoever_watches(bench: Bench) -> None:
+    ran = bench.run("write", given({"text": "x"}))
+    told = [note for note in ran.notes if isinstance(note, Transferred)]
+    assert (told[0].fraction or 0) <= 1
+    assert Transferred(1.0, "fetched 2 of 2 files") in told
+    assert told[-1] == Transferred(1.0, "staged 1 of 1 files")
 
 
 def test_logs_progress_and_prints_reach_the_worker(bench: Bench) -> None:
@@ -222,7 +230,7 @@ def test_a_cancelled_attempt_ends_its_body_or_never_starts_it(bench: Bench) -> N
     assert bench.workspace.run(early) == Done(BodyFailed(early.execution, "the body was not started: lost"))
 
     def cancel_late() -> None:
-        until(lambda: bool(bench.notes))
+        until(lambda: bool(bench.said()))
         bench.workspace.cancel(late, "lost")
 
     threading.Thread(target=cancel_late).start()
@@ -278,7 +286,7 @@ def test_a_lost_body_is_unknown_to_the_core(bench: Bench) -> None:
     before = set(children_of(template))
 
     def kill_the_guard() -> None:
-        assert until(lambda: bool(bench.notes))
+        assert until(lambda: bool(bench.said()))
         (guard,) = set(children_of(template)) - before
         os.kill(guard, signal.SIGKILL)
 

@@ -14,7 +14,7 @@ from perago_core.values import CommitRef
 from perago_worker.files.cache import Cache
 from perago_worker.files.folder import Folder, Origin
 from perago_worker.files.rooms import Rooms
-from perago_worker.files.tally import Moved, MovedListener, Tally, Watched, nobody
+from perago_worker.files.tally import Moved, MovedListener, Tally, Watched, nobody, paced
 from perago_worker.files.transfer import Direct
 from tests.worker.test_files import Contents, Uploads
 
@@ -75,3 +75,14 @@ def test_what_is_read_again_is_taken_back_and_a_look_at_the_size_counts_nothing(
     data.seek(0)
     assert data.read(4) == b"0123"
     assert [each.bytes for each in told] == [6, 10, 4]
+
+
+def test_whoever_watches_is_told_now_and_then_and_always_of_the_end() -> None:
+    told: list[Moved] = []
+    tally = Tally([10] * 100, paced(told.append, pause=3600.0))
+    for _ in range(100):
+        tally.add(9)
+        tally.add(1, files=1)
+    assert [(each.files, each.bytes) for each in told] == [(0, 9), (100, 1000)]
+    assert told[0].fraction < 0.01
+    assert told[-1].fraction == Moved(0, 0, 0, 0).fraction + 1 == 1.0

@@ -41,6 +41,11 @@ class Progressed:
 
 
 @frozen
+class Transferred(Progressed):
+    """How far the files are that go to a body or come from it. For whoever watches; no task's log keeps it."""
+
+
+@frozen
 class Printed:
     """A line the body, or something it started, wrote to stdout or stderr."""
 

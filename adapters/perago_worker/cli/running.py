@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from perago_core.answers import Answer, Done
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.assembly import Assembled, assemble, draining_on_signals
-from perago_worker.body.notes import Progressed
+from perago_worker.body.notes import Progressed, Transferred
 from perago_worker.body.running import as_text
 from perago_worker.cli.console import AsJson, CommandError, Project, add_commands, messages, project_of
 from perago_worker.cli.showing import show
@@ -227,7 +227,8 @@ class _Bar(Progress):
         last = view.attempts[-1] if view.attempts else None
         what = "starting" if last is None else f"{last.step}, attempt {last.number}: {last.status.value.lower()}"
         note = self._notes.get(last.task_id) if last is not None and last.status is TaskStatus.IN_PROGRESS else None
-        within = 0.0 if note is None else note.fraction or 0.0
+        # What is fetched or staged is no part of the body's own work.
+        within = 0.0 if note is None or isinstance(note, Transferred) else note.fraction or 0.0
         self.update(
             self._task,
             completed=len(view.output) + within,

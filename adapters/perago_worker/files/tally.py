@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import BinaryIO, TypeAlias
 
@@ -19,6 +21,11 @@ class Moved:
     of_files: int
     of_bytes: int
 
+    @property
+    def fraction(self) -> float:
+        """Say how much of it has been moved, between 0 and 1. Files with nothing in them count as well."""
+        return (self.files + self.bytes) / max(1, self.of_files + self.of_bytes)
+
 
 #: Told after each step, by one thread at a time and in order.
 MovedListener: TypeAlias = Callable[[Moved], object]
@@ -26,6 +33,19 @@ MovedListener: TypeAlias = Callable[[Moved], object]
 
 def nobody(_moved: Moved) -> None:
     """Listen to nothing."""
+
+
+def paced(listener: MovedListener, pause: float = 0.1) -> MovedListener:
+    """Tell somebody of the end, and before that only now and then: a transfer has a step for each block."""
+    told = -math.inf
+
+    def tell(moved: Moved) -> None:
+        nonlocal told
+        if moved.files == moved.of_files or time.monotonic() - told >= pause:
+            told = time.monotonic()
+            listener(moved)
+
+    return tell
 
 
 class Tally:

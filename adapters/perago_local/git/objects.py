@@ -40,17 +40,34 @@ def write(repository: pygit2.Repository, data: BinaryIO) -> tuple[pygit2.Oid, in
 
 
 def _write(repository: pygit2.Repository, data: BinaryIO) -> tuple[pygit2.Oid, int]:
-    """Read twice: the id needs the size first, and what the repository has already must cost no write."""
+    """Read once: the name is known when all is written, and what has that name already is not written again.
+
+    Hashing first would spare that one its write, and cost every other a second reading. Who sends only what has changed
+    hardly ever sends what is here already.
+    """
     start = data.tell()
     size = data.seek(0, os.SEEK_END) - start
     data.seek(start)
-    digest = hashlib.sha1(_header(size), usedforsecurity=False)
-    for chunk in _chunks(data):
-        digest.update(chunk)
-    name = digest.hexdigest()
-    if not _freshened(repository, name):
-        data.seek(start)
-        _write_loose(repository, name, data, size)
+    handle, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=_objects(repository))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            name = _compress(data, size, file)
+            known = _freshened(repository, name)
+            if not known:
+                os.fchmod(file.fileno(), 0o444)
+                file.flush()
+                if durable(repository):
+                    os.fsync(file.fileno())
+        if known:
+            Path(temporary).unlink()
+        else:
+            place = _loose(repository, name)
+            place.parent.mkdir(exist_ok=True)
+            Path(temporary).rename(place)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
     return pygit2.Oid(hex=name), size
 
 
@@ -82,26 +99,8 @@ def _freshened(repository: pygit2.Repository, name: str) -> bool:
     return True
 
 
-def _write_loose(repository: pygit2.Repository, name: str, data: BinaryIO, size: int) -> None:
-    handle, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=_objects(repository))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _compress(data, size, file, name)
-            os.fchmod(file.fileno(), 0o444)
-            if durable(repository):
-                file.flush()
-                os.fsync(file.fileno())
-        place = _loose(repository, name)
-        place.parent.mkdir(exist_ok=True)
-        Path(temporary).rename(place)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-
-
-def _compress(data: BinaryIO, size: int, file: BinaryIO, name: str) -> None:
-    """Write the object's zlib stream, and see that what is read now is still what the name was made of."""
+def _compress(data: BinaryIO, size: int, file: BinaryIO) -> str:
+    """Write the object's zlib stream and give its name, which is of the very bytes that were written."""
     sample = data.read(_SAMPLE)
     data.seek(-len(sample), os.SEEK_CUR)
     # Parquet, archives and pictures do not get smaller. Trying costs ten times as much as storing them.
@@ -109,12 +108,17 @@ def _compress(data: BinaryIO, size: int, file: BinaryIO, name: str) -> None:
     stream = zlib.compressobj(1 if shrinks else 0)
     digest = hashlib.sha1(_header(size), usedforsecurity=False)
     file.write(stream.compress(_header(size)))
+    found = 0
     for chunk in _chunks(data):
+        found += len(chunk)
+        if found > size:  # somebody may go on writing for ever
+            break
         digest.update(chunk)
         file.write(stream.compress(chunk))
     file.write(stream.flush())
-    if digest.hexdigest() != name:
-        raise Refused("the bytes changed while they were read: write the file completely, then stage it")
+    if found != size:
+        raise Refused("the file grew or shrank while it was read: write it completely, then stage it")
+    return digest.hexdigest()
 
 
 def read(repository: pygit2.Repository, blob: pygit2.Oid) -> BinaryIO:

@@ -34,7 +34,7 @@ def _without_api(url: str) -> str:
     return url.rstrip("/").removesuffix(_API)
 
 
-@frozen
+@frozen(cache_hash=True)
 class Connection:
     """One lakeFS server and who we are there.
 

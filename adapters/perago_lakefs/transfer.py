@@ -20,9 +20,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, BinaryIO, Final, Protocol, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
+from attrs import frozen
 
 from perago_lakefs.answers import Problem, Refused, checked, status_of
 from perago_lakefs.connection import Connection
@@ -105,6 +106,8 @@ class Courier:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self._pools = _pools(connection, os.getpid())
+        self._who = connection.clients().headers
         self._sent = 0
         self._lock = threading.Lock()
 
@@ -119,32 +122,36 @@ class Courier:
         """Ask the server and give the JSON it answers with, if it does."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        response = self._try(lambda: self._send(method, self._url(path, query), data, self._ours(headers)), repeat)
+        response = self._try(lambda: self._send(method, self._target(path, query), data, self._ours(headers)), repeat)
         return json.loads(response.data) if "json" in response.headers.get("Content-Type", "") else None
 
     def send(self, method: str, path: str, query: Query, body: Body, headers: Mapping[str, str]) -> Json:
         """Stream a body to the server, more than once if need be, and give the JSON it answers with."""
-        url = self._url(path, query)
-        return json.loads(self._try(lambda: self._stream(method, url, body, self._ours(headers)), repeat=True).data)
+        target, ours = self._target(path, query), self._ours(headers)
+
+        def stream() -> urllib3.BaseHTTPResponse:
+            body.rewind()
+            return self._send(method, target, body, ours)
+
+        return json.loads(self._try(stream, repeat=True).data)
 
     def send_to(self, url: str, body: Body, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Stream a body to a pre-signed address, which must not learn who we are; give the headers of the answer."""
-        return self._try(lambda: self._stream("PUT", url, body, headers), repeat=True).headers
+
+        def stream() -> urllib3.BaseHTTPResponse:
+            body.rewind()
+            return self._send_anywhere("PUT", url, body, headers)
+
+        return self._try(stream, repeat=True).headers
 
     def open(self, path: str, query: Query, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Begin to read from the server; whoever reads the answer closes it. A redirection is given, not followed."""
-        return self._open(self._url(path, query), self._ours(headers))
+        target, ours = self._target(path, query), self._ours(headers)
+        return self._try(lambda: self._send("GET", target, None, ours, preload=False), repeat=True)
 
     def open_at(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Begin to read from a pre-signed address, which must not learn who we are."""
-        return self._open(url, headers)
-
-    def _open(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        return self._try(lambda: self._send("GET", url, None, headers, preload=False), repeat=True)
-
-    def _stream(self, method: str, url: str, body: Body, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        body.rewind()
-        return self._send(method, url, body, headers)
+        return self._try(lambda: self._send_anywhere("GET", url, None, headers, preload=False), repeat=True)
 
     def _try(
         self,
@@ -161,20 +168,34 @@ class Courier:
         return checked(send())
 
     def _send(
-        self, method: str, url: str, body: Body | bytes | None, headers: Mapping[str, str], *, preload: bool = True
+        self, method: str, target: str, body: Body | bytes | None, headers: Mapping[str, str], *, preload: bool = True
     ) -> urllib3.BaseHTTPResponse:
-        with self._lock:
-            self._sent += 1
+        """Send to the server, past the manager of pools: it takes every address apart, a tenth of the time it takes."""
+        self._count()
         given: Any = body  # urllib3 reads whatever can be read, and says so only in words
-        return _pool(self.connection, os.getpid()).request(
+        return self._pools.server.urlopen(
+            method, target, given, headers, retries=False, redirect=False, preload_content=preload
+        )
+
+    def _send_anywhere(
+        self, method: str, url: str, body: Body | None, headers: Mapping[str, str], *, preload: bool = True
+    ) -> urllib3.BaseHTTPResponse:
+        self._count()
+        given: Any = body
+        return self._pools.anywhere.request(
             method, url, body=given, headers=headers, redirect=False, preload_content=preload
         )
 
-    def _url(self, path: str, query: Query | None) -> str:
-        return f"{self.connection.api}{path}?{urlencode(query)}" if query else f"{self.connection.api}{path}"
+    def _count(self) -> None:
+        with self._lock:
+            self._sent += 1
+
+    def _target(self, path: str, query: Query | None) -> str:
+        place = f"{self._pools.path}{path}"
+        return f"{place}?{urlencode(query)}" if query else place
 
     def _ours(self, headers: Mapping[str, str]) -> dict[str, str]:
-        return {**self.connection.clients().headers, **headers}
+        return {**self._who, **headers}
 
 
 def body_of(data: BinaryIO) -> Window | Once:
@@ -187,14 +208,24 @@ def body_of(data: BinaryIO) -> Window | Once:
     return Window(data, start, size)
 
 
+@frozen(eq=False)
+class _Pools:
+    """Connections that are kept open, to the server and to wherever it signs addresses of."""
+
+    server: urllib3.HTTPConnectionPool
+    path: str
+    anywhere: urllib3.PoolManager
+
+
 @lru_cache(maxsize=8)
-def _pool(connection: Connection, process: int) -> urllib3.PoolManager:
+def _pools(connection: Connection, process: int) -> _Pools:
     """Keep connections open for this process; one that a fork shares with its parent would mix up their answers."""
     del process
-    return urllib3.PoolManager(
+    anywhere = urllib3.PoolManager(
         maxsize=connection.pool,
         retries=False,
         timeout=connection.timeout,
         ca_certs=None if connection.ca is None else str(connection.ca),
         blocksize=_BLOCK,
     )
+    return _Pools(anywhere.connection_from_url(connection.api), urlsplit(connection.api).path, anywhere)

@@ -89,7 +89,10 @@ class WorkerProcess:
         """Say whether it stands still by SIGSTOP."""
         if self.process.poll() is not None:
             return False
-        found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # it has died, and another thread was told so first
+            return False
         return found is not None and found.si_code == os.CLD_STOPPED
 
     def signal(self, number: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Self
 
@@ -88,11 +89,15 @@ class Folder:
         A folder has one writer, so a sink that can do both in one request is asked to. What a failure leaves behind
         on the staging name is never committed, because nobody commits after one.
         """
-        prefix, work = self.origin.prefix, self.room.work
-        tally = Tally([(work / name).stat().st_size for name in changes.written], moved)
-        sent = side_by_side(lambda name: send(sink, f"{prefix}{name}", work / name, tally), changes.written, width)
+        prefix, work = self.origin.prefix, str(self.room.work)
+        tally = Tally([os.stat(f"{work}/{name}").st_size for name in changes.written], moved)  # noqa: PTH116  thousands
+        direct = sink if isinstance(sink, Direct) else None
+        store = sink.put if direct is None else direct.write
+        sent = side_by_side(
+            lambda name: send(store, f"{prefix}{name}", f"{work}/{name}", tally), changes.written, width
+        )
         requests = sum(each.operations for each in sent)
-        stored = () if isinstance(sink, Direct) else tuple(each.value for each in sent)
+        stored = () if direct is not None else tuple(each.value for each in sent)
         deleted = tuple(f"{prefix}{name}" for name in changes.deleted)
         if not stored and not deleted:
             return requests

@@ -67,7 +67,7 @@ class Tally:
 class Watched(io.RawIOBase):
     """A file being sent. What was read of it counts as moved; who goes back to send it again takes that back."""
 
-    def __init__(self, data: BinaryIO, tally: Tally) -> None:
+    def __init__(self, data: BinaryIO | io.RawIOBase, tally: Tally) -> None:
         super().__init__()
         self._data = data
         self._tally = tally

@@ -7,16 +7,18 @@ import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol, TypeVar, cast, runtime_checkable
+from typing import BinaryIO, NoReturn, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from perago_core.answers import Answer, Done, Unknown
-from perago_core.ports import Sink, Source, Stored
+from perago_core.ports import Source, Stored
 from perago_worker.files.errors import TransferUnknownError, WorkspaceError, shown
 from perago_worker.files.tally import Tally, Watched
 from perago_worker.files.tree import open_plain
 
 T = TypeVar("T")
 R = TypeVar("R")
+#: Stores bytes under a path.
+Store: TypeAlias = Callable[[str, BinaryIO], Answer[Stored]]
 
 _CHUNK = 1 << 20
 
@@ -78,11 +80,10 @@ def _cut_short(to: Path) -> NoReturn:
     raise OSError(f"no bytes came while copying to {to.name}")
 
 
-def send(sink: Sink, path: str, file: Path, tally: Tally) -> Done[Stored]:
-    """Store the bytes of one file, and make them visible at once where the sink can."""
+def send(store: Store, path: str, file: str, tally: Tally) -> Done[Stored]:
+    """Store the bytes of one file: ``put`` of a sink, or ``write`` of one that makes them visible at once."""
     with open_plain(file) as plain:
-        data = cast("BinaryIO", Watched(plain, tally))
-        answer = sink.write(path, data) if isinstance(sink, Direct) else sink.put(path, data)
+        answer = store(path, cast("BinaryIO", Watched(plain, tally)))
     if isinstance(answer, Done):
         tally.add(0, files=1)
         return answer

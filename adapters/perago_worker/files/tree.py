@@ -6,6 +6,7 @@ touched; see ``Difference``.
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import stat
@@ -13,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from attrs import frozen
 
@@ -163,9 +163,9 @@ def _same_bytes(one: Path, other: Path) -> bool:
         return not right.read(1)
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading, and nothing that only points to one."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+def open_plain(path: Path | str) -> io.FileIO:
+    """Open a file for reading, and nothing that only points to one. Without a buffer: who reads it reads blocks."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
 
 
 def keeps_change_times(folder: Path) -> bool:

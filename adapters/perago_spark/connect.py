@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectedSession
 
 from perago_spark.data_source import PeragoSource
-from perago_spark.settings import SparkSettings
+from perago_spark.settings import TASK_DEFAULTS, SparkSettings
 
 
 class ConnectedSpark:
     """A connection to a server. Killing this process does not end its jobs there; interrupting them does."""
 
     def __init__(self, settings: SparkSettings) -> None:
-        self._conf = {"spark.sql.session.timeZone": "UTC", **settings.conf}
+        self._conf = {**TASK_DEFAULTS, **settings.conf}
         # For builders in a body: else theirs would start a Spark of its own in this process.
         os.environ.update(SPARK_REMOTE=settings.remote, SPARK_CONNECT_MODE_ENABLED="1")
         self._base = ConnectedSession.builder.remote(settings.remote).create()

@@ -91,8 +91,6 @@ def _save(frame: DataFrame, area: Area, partition_by: tuple[str, ...]) -> int:
     from pyspark.sql import Observation  # noqa: PLC0415  importable without Spark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; as above
 
-    # Else points in time are written as 96 bits, which have no zone and no least and greatest value.
-    frame.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     counted = Observation()
     writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.mode("error")
     writer.partitionBy(*partition_by).options(**_OPTIONS, **area.options).parquet(area.uri)

@@ -113,7 +113,23 @@ class Uploads:
 def _begun(partition: dict[str, Any], schema: Schema) -> _Open:
     spool = tempfile.TemporaryFile()  # noqa: SIM115  closed when the file is finished
     footer: list[Footer] = []
-    return _Open(partition, spool, pq.ParquetWriter(spool, schema, metadata_collector=footer), footer)
+    texts = [path for each in schema for path in _texts(each.name, each.type)]
+    writer = pq.ParquetWriter(spool, schema, use_dictionary=texts, metadata_collector=footer)
+    return _Open(partition, spool, writer, footer)
+
+
+def _texts(path: str, kind: Kind) -> Iterator[str]:
+    """Name the columns that a dictionary is tried for. Of numbers it saves little, and it takes its time."""
+    if pa.types.is_struct(kind):
+        for each in kind:
+            yield from _texts(f"{path}.{each.name}", each.type)
+    elif pa.types.is_map(kind):
+        yield from _texts(f"{path}.key_value.key", kind.key_type)
+        yield from _texts(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _texts(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
+        yield path
 
 
 def _write_group(file: _Open) -> None:

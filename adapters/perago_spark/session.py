@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from perago_spark.settings import SparkSettings
+from perago_spark.settings import TASK_DEFAULTS, SparkSettings
 
 
 class Spark(Protocol):
@@ -85,7 +85,7 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
         "spark.python.task.killTimeout": "500ms",
         # A copy of a slow task does the work twice, and a denied commit counts as a failure of the task.
         "spark.speculation": "false",
-        "spark.sql.session.timeZone": "UTC",
+        **TASK_DEFAULTS,
     }
 
 

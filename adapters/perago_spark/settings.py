@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from attrs import asdict, field, frozen
 
@@ -28,3 +29,11 @@ class SparkSettings:
 def read_settings(text: str) -> SparkSettings:
     """Read what ``text`` wrote."""
     return SparkSettings(**json.loads(text))
+
+
+#: What every session of a task begins with, whoever runs Spark; ``SparkSettings.conf`` goes before it.
+TASK_DEFAULTS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Else points in time are written as 96 bits, which have no zone and no least and greatest value.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -59,8 +60,14 @@ def mapped(context: SparkContext, function: Callable[[T], R], items: Sequence[T]
     """
     at_once = _EACH * context.defaultParallelism
 
+    def one(item: T) -> R:
+        result = function(item)
+        # What it remembers from item to item is left out when Spark's worker collects garbage after the task.
+        gc.freeze()
+        return result
+
     def job(some: Sequence[T]) -> list[R]:
-        return context.parallelize(some, len(some)).map(function).collect()
+        return context.parallelize(some, len(some)).map(one).collect()
 
     with ThreadPoolExecutor(2, "perago-spark") as pool:
         jobs = [pool.submit(job, items[at : at + at_once]) for at in range(0, len(items), at_once)]

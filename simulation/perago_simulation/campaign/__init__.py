@@ -15,7 +15,7 @@ from perago_simulation.campaign.plan import SCHEDULERS, Campaign
 from perago_simulation.campaign.summary import Broken, Summary, summarise
 
 #: Schedules of one piece: about a second of work, so that handing it out costs little and a stop loses little.
-PIECE = 10_000
+PIECE = 25_000
 
 
 def carry_out(

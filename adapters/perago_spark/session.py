@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from perago_spark.settings import TASK_DEFAULTS, SparkSettings
+from perago_spark.starting import start_java
 
 
 class Spark(Protocol):
@@ -46,8 +47,12 @@ def open_session(settings: SparkSettings, scratch: Path) -> SparkSession:
     # It would make a builder connect to that server, whatever master it is given.
     os.environ.pop("SPARK_REMOTE", None)
     _choose_python(settings)
-    builder = SparkSession.builder.appName("perago").master(settings.master)
-    for key, value in {**_defaults(settings.master, scratch), **settings.conf}.items():
+    named = {"spark.app.name": "perago", "spark.master": settings.master}
+    conf = {**named, **_defaults(settings.master, scratch), **settings.conf}
+    start_java(conf, scratch)
+    builder = SparkSession.builder
+    # Once more, over its own line: Java may have been there before, or the user's own words have said otherwise.
+    for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

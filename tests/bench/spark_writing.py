@@ -124,14 +124,17 @@ def best_of(routes: list[Route]) -> list[Best]:
 
 
 @contextmanager
-def opened(rows: int) -> Generator[Bench]:
-    """Start Spark and make the frame: two longs, a double, a text and a point in time."""
+def opened(rows: int, lake: Lake | None = None, conf: dict[str, str] | None = None) -> Generator[Bench]:
+    """Start Spark and make the frame: two longs, a double, a text and a point in time.
+
+    The lake is one on the embedded store if none is given.
+    """
     os.environ.update(java_environment(os.environ))
     # Spark's workers look for data sources, and for what is counted here.
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with TemporaryDirectory() as root:
-        settings = SparkSettings("local[2,4]", {"spark.driver.memory": "2g"})
+        settings = SparkSettings("local[2,4]", {"spark.driver.memory": "2g", **(conf or {})})
         spark = open_session(settings, Path(root) / "spark")
         try:
             frame = spark.range(0, rows, 1, PARTS).selectExpr(
@@ -143,7 +146,7 @@ def opened(rows: int) -> Generator[Bench]:
             )
             frame = frame.cache()
             frame.count()
-            yield Bench(spark, Lake(Path(root) / "lake"), frame, Path(root))
+            yield Bench(spark, lake or Lake(Path(root) / "lake"), frame, Path(root))
         finally:
             spark.stop()
 

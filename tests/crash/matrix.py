@@ -87,7 +87,7 @@ class Verdict:
 
 
 @frozen
-class _Play:
+class Play:
     """A case that is under way."""
 
     case: Case
@@ -104,10 +104,10 @@ def discover(folder: Path, policy: str, kind: type[Yard] = Yard) -> tuple[Case, 
     with kind(folder, policy) as yard:
         # Just as many attempts as are needed: after a failure there would be a second.
         plays = [
-            _set_up(yard, Case(each.name, "", 0), f"r{number}", retries=int(each.abandoned))
+            set_up(yard, Case(each.name, "", 0), f"r{number}", retries=int(each.abandoned))
             for number, each in enumerate(ROUTES.values())
         ]
-        _abandon(yard, plays)
+        abandon(yard, plays)
         names = {play.name: play.case.route for play in plays}
         witness = yard.worker(*names, fate=f"list {folder / 'points'}", until_idle=True)
         assert witness.wait() == 0, witness.said()
@@ -123,14 +123,14 @@ def play_batch(folder: Path, policy: str, action: str, cases: Iterable[Case], ki
     with kind(folder, policy) as yard:
         yard.add_task(AFTER)
         yard.plan(AFTER, "change")
-        plays = [_set_up(yard, case, f"c{number}") for number, case in enumerate(cases)]
-        _abandon(yard, plays)
+        plays = [set_up(yard, case, f"c{number}") for number, case in enumerate(cases)]
+        abandon(yard, plays)
         with ThreadPoolExecutor(2) as pool:
             victims = list(pool.map(partial(_strike, yard, action), plays))
         for play in plays:
             yard.plan(play.name, play.route.final)
         healthy = yard.worker(capacity=3)
-        _rest(yard, plays, healthy)
+        rest(yard, plays, healthy)
         zombies = [victim for victim in victims if victim.process.poll() is None]
         for zombie in zombies:
             zombie.wake_and_drain()
@@ -145,7 +145,7 @@ def play_batch(folder: Path, policy: str, action: str, cases: Iterable[Case], ki
         return [evolve(verdicts[0], broken=(*verdicts[0].broken, *together)), *verdicts[1:]]
 
 
-def _set_up(yard: Yard, case: Case, name: str, retries: int | None = None) -> _Play:
+def set_up(yard: Yard, case: Case, name: str, retries: int | None = None) -> Play:
     """Make a case's branch, task and workflow. A branch that strangers moved can only be given up, and soon."""
     route = ROUTES[case.route]
     limit = {"RETRIES": retries} if retries is not None else {"RETRIES": 2} if route.strangers else {}
@@ -156,10 +156,10 @@ def _set_up(yard: Yard, case: Case, name: str, retries: int | None = None) -> _P
     seconds = _LONG if case.route == "first" and "orchestrator.extend" in (case.point or "orchestrator.extend") else 0.0
     workflow = yard.start(name, tasks, target, first, seconds=seconds)
     strangers = yard.add_strangers(target, first) if route.strangers else ()
-    return _Play(case, name, Line(target, first, workflow, strangers, completes=not route.strangers))
+    return Play(case, name, Line(target, first, workflow, strangers, completes=not route.strangers))
 
 
-def _abandon(yard: Yard, plays: Iterable[_Play]) -> None:
+def abandon(yard: Yard, plays: Iterable[Play]) -> None:
     """Have the first attempts of some routes published and abandoned, and wait until that is known."""
     names = [play.name for play in plays if play.route.abandoned]
     if not names:
@@ -173,7 +173,7 @@ def _abandon(yard: Yard, plays: Iterable[_Play]) -> None:
             yard.plan(play.name, play.route.victim)
 
 
-def _strike(yard: Yard, action: str, play: _Play) -> WorkerProcess:
+def _strike(yard: Yard, action: str, play: Play) -> WorkerProcess:
     """Start the victim and wait until it is dead, stopped, or through without having come to its point."""
     case = play.case
     # A heartbeat is a transaction of another thread. Who is stopped in one blocks the embedded orchestrator for all.
@@ -183,7 +183,7 @@ def _strike(yard: Yard, action: str, play: _Play) -> WorkerProcess:
     return victim
 
 
-def _rest(yard: Yard, plays: Iterable[_Play], healthy: WorkerProcess) -> None:
+def rest(yard: Yard, plays: Iterable[Play], healthy: WorkerProcess) -> None:
     running = list(plays)
 
     def is_over() -> bool:
@@ -193,7 +193,7 @@ def _rest(yard: Yard, plays: Iterable[_Play], healthy: WorkerProcess) -> None:
     wait_for(is_over, "end of all workflows", healthy)
 
 
-def _judge(yard: Yard, play: _Play, victim: WorkerProcess, *, woke: bool) -> Verdict:
+def _judge(yard: Yard, play: Play, victim: WorkerProcess, *, woke: bool) -> Verdict:
     """A victim came to its point if it died there, or stood still and woke."""
     code = victim.wait()
     broken = judge_line(yard, play.line)

@@ -185,8 +185,8 @@ class FaultyProxy:
         try:
             while await self._carry(reader, writer):
                 pass
-        except (IncompleteReadError, OSError):
-            pass
+        except (IncompleteReadError, OSError, asyncio.CancelledError):
+            pass  # one of the two has had enough, or we are closing
         finally:
             writer.transport.abort()
 

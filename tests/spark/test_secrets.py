@@ -1,0 +1,111 @@
+"""What is set for Spark is read by Spark alone: no command line and no environment of any process shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from perago_spark import SparkSettings
+from perago_spark.processes import descendants
+from tests.spark.yard import wait_until
+
+pytest.importorskip("pyspark")
+
+SECRET = "wJalr \u00fc=:#! \\ \U0001f511 K7MDENG"
+#: Known by its end, however the rest of it is written.
+MARK = b"K7MDENG"
+CONF = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dperago.own=here",
+    "spark.hadoop.fs.s3a.secret.key": SECRET,
+}
+
+
+@define
+class Watch:
+    """Everything that anybody could have read while Spark started and ran."""
+
+    pid: int
+    scratch: Path
+    commands: set[bytes] = field(factory=set[bytes])
+    environments: set[bytes] = field(factory=set[bytes])
+    modes: set[int] = field(factory=set[int])
+
+    def look(self) -> None:
+        for pid in (self.pid, *descendants(self.pid)):
+            with suppress(OSError):
+                self.commands.add(Path(f"/proc/{pid}/cmdline").read_bytes())
+                self.environments.add(Path(f"/proc/{pid}/environ").read_bytes())
+        for place in self.scratch.rglob("*"):
+            with suppress(OSError):
+                if place.is_file() and MARK in place.read_bytes():
+                    self.modes.add(stat.S_IMODE(place.stat().st_mode))
+
+
+@contextmanager
+def started(scratch: Path, submit: str | None) -> Iterator[tuple[Watch, dict[str, Any]]]:
+    """Start Spark in a process of its own, watched from its first moment to its first result."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"}
+    environment["PYTHONPATH"] = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
+    if submit is not None:
+        environment["PYSPARK_SUBMIT_ARGS"] = submit
+    command = [sys.executable, "-m", "tests.spark.secretive", str(scratch)]
+    out = scratch.with_name("out")
+    with (
+        out.open("wb") as stdout,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, env=environment) as process,  # noqa: S603  our own
+    ):
+        assert process.stdin is not None
+        try:
+            process.stdin.write(f"{SparkSettings('local[1]', CONF).text()}\n".encode())
+            process.stdin.flush()
+            watch = Watch(process.pid, scratch)
+
+            def ready() -> bool:
+                watch.look()
+                return out.read_bytes().endswith(b"}\n") or process.poll() is not None
+
+            wait_until(ready, "Spark has started and run a job")
+            assert process.poll() is None, out.read_text("utf-8")
+            watch.look()
+            yield watch, json.loads(out.read_bytes().splitlines()[-1])
+        finally:
+            process.stdin.close()
+
+
+def test_a_secret_among_the_settings_is_on_no_command_line_and_in_no_environment(tmp_path: Path) -> None:
+    """Also not on those of the programs that start Java; and the settings that Java itself must know are in force."""
+    scratch = tmp_path / "scratch"
+    with started(scratch, None) as (watch, told):
+        java = [each for each in watch.commands if b"org.apache.spark.deploy.SparkSubmit" in each]
+        assert any(b"-Xmx512m" in each for each in java)
+        assert not [each for each in watch.commands | watch.environments if MARK in each]
+        assert b"--conf" not in b"".join(watch.commands).split(b"\0")
+        assert (told["hadoop"], told["java"], told["rows"], told["words"]) == (SECRET, "here", 2, None)
+        assert told["conf"]["spark.hadoop.fs.s3a.secret.key"] == SECRET
+        # It was in a file that nobody else may read, and is there no longer.
+        assert watch.modes == {0o600}
+        assert not [each for each in scratch.rglob("*.properties")]
+
+
+def test_what_users_have_told_pyspark_stays_told(tmp_path: Path) -> None:
+    """Their words, and the file of settings that they name: Java takes only one such file."""
+    own = tmp_path / "own file.properties"
+    own.write_text("spark.own.first one\nspark.own.second = zwei \u00fc\nspark.driver.memory 300m", "utf-8")
+    words = f"--properties-file '{own}' --conf spark.own.third=three pyspark-shell"
+    with started(tmp_path / "scratch", words) as (watch, told):
+        conf = told["conf"]
+        assert [conf[f"spark.own.{each}"] for each in ("first", "second", "third")] == ["one", "zwei \u00fc", "three"]
+        assert (conf["spark.driver.memory"], told["hadoop"], told["words"]) == ("512m", SECRET, words)
+        assert any(b"-Xmx512m" in each for each in watch.commands)
+        assert not [each for each in watch.commands | watch.environments if MARK in each]

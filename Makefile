@@ -110,6 +110,8 @@ lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for 
 	@$(COMPILE) --output-file requirements/uv.txt requirements/uv.in
 	@$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in
 	@$(COMPILE) --output-file requirements/servers.txt requirements/servers.in
+	@$(COMPILE) --output-file requirements/moto.txt requirements/moto.in
+	@$(COMPILE) --output-file requirements/peer.txt requirements/peer.in
 
 clean: ## Remove the environment, caches and whatever was built
 	@rm -rf .venv build dist .coverage .coverage.* htmlcov .hypothesis

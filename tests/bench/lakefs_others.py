@@ -13,8 +13,6 @@ from perago_core.values import CommitRef
 from tests.lakefs.environments import interpreter
 from tests.lakefs.syncing import Lake
 
-VERSION = "0.6.1"
-
 #: Publishes an edit in the way of this name, and gives the seconds it took.
 Order: TypeAlias = Callable[[str, Lake, CommitRef], float]
 
@@ -22,7 +20,7 @@ Order: TypeAlias = Callable[[str, Lake, CommitRef], float]
 @contextmanager
 def others() -> Generator[Order]:
     """Run the others in their process."""
-    python = interpreter(f"peer-{VERSION}", f"perago=={VERSION}", "lakefs")
+    python = interpreter("peer")
     command = [str(python), "-I", str(Path(__file__).with_name("lakefs_peer.py"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         told, heard = process.stdin, process.stdout

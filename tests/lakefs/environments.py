@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import venv
 from pathlib import Path
 
 from tests.servers.cache import home, locked
 
+_REQUIREMENTS = Path(__file__).parents[2] / "requirements"
+
 
 class PackagesMissingError(Exception):
     """They cannot be installed here; says why."""
 
 
-def interpreter(name: str, *packages: str) -> Path:
-    """Give the interpreter of the environment that has these packages. One that was made half is made again."""
-    folder = home() / name
+def interpreter(name: str) -> Path:
+    """Give the interpreter of the environment that ``requirements/<name>.txt`` describes, each file of it by its hash.
+
+    One that was made half, or from other requirements, is made again.
+    """
+    wanted = _REQUIREMENTS / f"{name}.txt"
+    folder = home() / f"{name}-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:8]}"
     python, complete = folder / "bin" / "python", folder / "complete"
     with locked(home() / f".{name}.lock"):
         if not complete.is_file():
             venv.create(folder, with_pip=True, clear=True)
-            install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+            install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            install += ["--require-hashes", "--requirement", str(wanted)]
             made = subprocess.run(install, capture_output=True, text=True, check=False)  # noqa: S603  our own words
             if made.returncode:
-                raise PackagesMissingError(f"expected pip to install {' '.join(packages)}: {made.stderr[-300:]}")
+                raise PackagesMissingError(f"expected pip to install {wanted.name}: {made.stderr[-300:]}")
             complete.touch()
     return python

@@ -21,7 +21,6 @@ from tests.servers.faulty_proxy import FaultyProxy
 from tests.servers.lakefs import LakeFS
 from tests.servers.server import Server
 
-MOTO = "5.2.5"
 BUCKET = "blocks"
 
 
@@ -33,7 +32,7 @@ class S3(Server):
     health: ClassVar[str] = "/moto-api/data.json"
 
     def command(self) -> list[str]:
-        python = interpreter(f"moto-{MOTO}", f"moto[s3,server]=={MOTO}")
+        python = interpreter("moto")
         return [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
 
     def environment(self) -> Mapping[str, str]:

@@ -14,6 +14,8 @@ from attrs import frozen
 
 from perago_core.answers import Done
 from perago_core.policy import Capability
+from perago_core.ports import Store
+from perago_core.values import Target
 from perago_worker.datasets import SPARK
 from perago_worker.settings import Settings, SparkSection
 from perago_worker.stack import Stack, StackError, open_stack
@@ -165,18 +167,21 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         weaker = "a lease will guard publications" if settings.fence.policy in {"auto", "disable"} else ""
         yield Finding("store", settings.fence.policy != "enable", f"{proved.reason}; {weaker}", "use fence.policy auto")
     for target in targets_of(settings):
-        head = stack.store.head(target)
-        there = isinstance(head, Done) and head.value is not None
-        clean = isinstance(head, Done) and head.value is not None and not head.value.dirty
-        found = "clean" if clean else "carries uncommitted objects" if there else "missing"
-        yield Finding(
-            str(target),
-            clean,
-            found,
-            "`perago run` makes it on the embedded store" if not there else "commit or discard them",
-        )
+        yield _branch(stack.store, target)
     for warning in settings.budget.budget().warnings(settings.budget.budget().total):
         yield Finding("budget", fine=False, found=warning, fix="correct [budget]")
+
+
+def _branch(store: Store, target: Target) -> Finding:
+    head = store.head(target)
+    if not isinstance(head, Done):
+        return Finding(str(target), fine=False, found=head.reason, fix="see that the store can be read")
+    if head.value is None:
+        # `perago run` makes it where the store can, so a new project has nothing to mend.
+        found = "not there yet; `perago run` makes it" if hasattr(store, "create") else "missing"
+        return Finding(str(target), hasattr(store, "create"), found, f"create branch {target.branch}, or name another")
+    found = "carries uncommitted objects" if head.value.dirty else "clean"
+    return Finding(str(target), not head.value.dirty, found, "commit or discard them")
 
 
 _MEANING = {

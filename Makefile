@@ -75,7 +75,7 @@ test-servers: setup ## Run all tests on real servers: lakeFS, Conductor, a Spark
 	@PERAGO_SERVERS_REQUIRED=1 $(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
 
 # Servers have their own moods and times. What failed is tried once more, alone and in full view.
-SERVED = $(STEP) --live $(1) $(BIN)/pytest -o cache_dir=.pytest_cache/$(1) $(2) || \
+SERVED = $(STEP) --live $(1) $(BIN)/pytest $(if $(filter full,$(PERAGO_MATRIX)),-s) -o cache_dir=.pytest_cache/$(1) $(2) || \
 	$(STEP) --live $(1) $(BIN)/pytest -o cache_dir=.pytest_cache/$(1) --last-failed --last-failed-no-failures=none $(2)
 
 test-marked: setup

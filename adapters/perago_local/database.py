@@ -159,11 +159,20 @@ class Database:
             raise DatabaseError(message)
 
     def _create_file(self) -> None:
-        """Make the file readable by its owner only; SQLite gives its side files the same permissions."""
+        """Make the file readable by its owner only; SQLite gives its side files the same permissions.
+
+        A file that is there is not opened: closing it gives back every lock this process has on it, whoever took it.
+        Seen: with a second ``Database`` on the file, the next process to end took itself for the last, and deleted the
+        write-ahead log under the first, which went on alone.
+        """
         try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except OSError as problem:
-            message = f"expected a file that can be written at {self.path}, found: {problem.strerror}. "
+            if self.path.is_file() and os.access(self.path, os.R_OK | os.W_OK):
+                return
+            there = "a folder" if self.path.is_dir() else "one that we may not write"
+            found = there if isinstance(problem, FileExistsError) else problem.strerror
+            message = f"expected a file that can be written at {self.path}, found: {found}. "
             message += "Create the folder, correct its permissions, or give another path."
             raise DatabaseError(message) from problem
 

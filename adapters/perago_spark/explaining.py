@@ -33,6 +33,11 @@ _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
         r"No module named 'perago": DatasetError(
             "perago-core in the Python that Spark starts for its workers", "none there", _PYTHON
         ),
+        r"ModuleNotFoundError: No module named '([^']+)'": DatasetError(
+            "the module {0} in the Python that Spark starts for its workers",
+            "none there",
+            "Install it on every executor, or send it along with spark.submit.pyFiles in [spark.conf]",
+        ),
         r"\[PACKAGE_NOT_INSTALLED\] (\w+) >= (\S+) must be installed": DatasetError(
             "{0} {1} or newer beside Spark", "none", "pip install 'perago-core[spark]'"
         ),
@@ -63,6 +68,12 @@ _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
         ),
         r"SPARK_JOB_CANCELLED|OPERATION_CANCELL?ED|Job \d+ cancelled": DatasetError(
             "a job that runs to its end", "a cancelled one", "The attempt was lost or timed out"
+        ),
+        r"Python worker exited unexpectedly": DatasetError(
+            "Python workers that live until their task is done",
+            "one that was killed or has crashed, most often because memory ran out",
+            "Give tasks less at a time with more partitions, or fewer slots; where one crashes is shown by "
+            "spark.python.worker.faulthandler.enabled in [spark.conf]",
         ),
     }.items()
 }

@@ -14,11 +14,11 @@ class SparkSettings:
 
     ``master``: ``local[2,4]`` is two slots, and four tries for a task as on a cluster; ``local[2]`` has one.
     ``remote``: the address of a Spark Connect server, ``sc://host:port``; then there is no master, and ``conf`` is what
-    such a server lets a session change. An address may hold a token, so it is not shown.
+    such a server lets a session change. Either may hold a secret, so neither is shown.
     """
 
     master: str = "local[2,4]"
-    conf: dict[str, str] = field(factory=dict[str, str])
+    conf: dict[str, str] = field(factory=dict[str, str], repr=False)
     remote: str = field(default="", repr=False)
 
     def text(self) -> str:

@@ -14,6 +14,7 @@ from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmB
 from tests.cluster.servers import Connect, Standalone, connect, search_path, standalone
 from tests.servers.fixtures import lakefs_server
 from tests.spark.lake import Lake
+from tests.spark.yard import Yard, yard_of
 
 __all__ = ["lakefs_server"]
 
@@ -30,8 +31,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
         yield started
 
 
-def cluster_settings(cluster: Standalone, **conf: str) -> SparkSettings:
-    """Say how a body runs on the cluster."""
+@pytest.fixture(scope="module")
+def conf() -> dict[str, str]:
+    """What one file sets otherwise, by a fixture of the same name."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def settings(cluster: Standalone, conf: dict[str, str]) -> SparkSettings:
+    """How bodies run: on the cluster, unless a file says otherwise."""
     return SparkSettings(
         cluster.url,
         {
@@ -53,7 +61,10 @@ def cluster_settings(cluster: Standalone, **conf: str) -> SparkSettings:
     )
 
 
-def started_bodies(settings: SparkSettings, root: Path) -> Iterator[WarmBodies]:
+@pytest.fixture(scope="module")
+def bodies(settings: SparkSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
+    """Bodies that the tests of one file share."""
+    root = tmp_path_factory.mktemp("bodies")
     made = WarmBodies(Launch("tests.spark.bodies:call", settings.text(), dict(os.environ), root))
     yield made
     made.close()
@@ -64,12 +75,12 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "lake")
 
 
-def workspace_of(lake: Lake, bodies: WarmBodies) -> SparkWorkspace:
-    """Make the workspace of one test, on bodies that several share."""
+@pytest.fixture
+def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
     from tests.spark.bodies import TASKS  # noqa: PLC0415  its module imports Spark
 
     tasks = {name: SparkTask(name, prefix="sales/", timeout=1200.0) for name in TASKS}
-    return SparkWorkspace(lake.store, tasks, bodies)
+    yield from yard_of(lake, SparkWorkspace(lake.store, tasks, bodies), bodies, tmp_path / "marks")
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:

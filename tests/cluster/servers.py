@@ -91,6 +91,12 @@ class Standalone:
     """A master with two workers of one slot each."""
 
     url: str
+    folder: Path
+
+    def applications(self) -> tuple[frozenset[str], ...]:
+        """Name the applications that have run, for each worker."""
+        works = (self.folder / host / "work" for host in HOSTS)
+        return tuple(frozenset(each.name for each in work.glob("app-*")) for work in works)
 
 
 @contextmanager
@@ -104,7 +110,7 @@ def standalone(folder: Path) -> Generator[Standalone]:
     with _running("master", folder, java, f"{place}.master.Master", *master) as process:
         _await(process, folder / "master.log", port=port)
         with _worker(folder, java, HOSTS[0], url), _worker(folder, java, HOSTS[1], url):
-            yield Standalone(url)
+            yield Standalone(url, folder)
 
 
 @contextmanager

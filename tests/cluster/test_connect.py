@@ -5,27 +5,17 @@ A job whose client is gone runs to its end on the server, commit included. It fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from perago_spark import SparkSettings, WarmBodies
-from tests.cluster.conftest import started_bodies, workspace_of
+from perago_spark import SparkSettings
 from tests.cluster.servers import Connect
 from tests.spark import scenarios
-from tests.spark.lake import Lake
-from tests.spark.yard import Yard, completed, yard_of
+from tests.spark.yard import Yard, completed
 
 
 @pytest.fixture(scope="module")
-def bodies(server: Connect, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
-    yield from started_bodies(SparkSettings(remote=server.url), tmp_path_factory.mktemp("bodies"))
-
-
-@pytest.fixture
-def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
-    yield from yard_of(lake, workspace_of(lake, bodies), bodies, tmp_path / "marks")
+def settings(server: Connect) -> SparkSettings:
+    return SparkSettings(remote=server.url)
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from perago_spark import WarmBodies
-from tests.cluster.conftest import cluster_settings, started_bodies, workspace_of
-from tests.cluster.servers import Standalone
 from tests.spark import scenarios
-from tests.spark.lake import Lake
-from tests.spark.yard import Yard, completed, yard_of
-
-CONF = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "200ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "200ms",
-}
+from tests.spark.yard import Yard, completed
 
 
 @pytest.fixture(scope="module")
-def bodies(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
-    yield from started_bodies(cluster_settings(cluster, **CONF), tmp_path_factory.mktemp("bodies"))
-
-
-@pytest.fixture
-def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
-    yield from yard_of(lake, workspace_of(lake, bodies), bodies, tmp_path / "marks")
+def conf() -> dict[str, str]:
+    return {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "200ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "200ms",
+    }
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])

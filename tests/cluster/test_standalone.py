@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from perago_spark import WarmBodies
-from tests.cluster.conftest import cluster_settings, started_bodies, workspace_of
-from tests.cluster.servers import Standalone
 from tests.spark import scenarios
-from tests.spark.lake import Lake
-from tests.spark.yard import Yard, yard_of
-
-
-@pytest.fixture(scope="module")
-def bodies(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmBodies]:
-    yield from started_bodies(cluster_settings(cluster), tmp_path_factory.mktemp("bodies"))
-
-
-@pytest.fixture
-def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
-    yield from yard_of(lake, workspace_of(lake, bodies), bodies, tmp_path / "marks")
+from tests.spark.yard import Yard
 
 
 @pytest.mark.parametrize(

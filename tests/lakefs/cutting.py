@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 1. One worker, a real process, has all attempts at once and reaches lakeFS through a proxy. Each attempt's request to
    move its branch is held there: before the server has seen it, or when it has answered.
-2. When all are held, some are let go to the server, which dies of SIGKILL a moment later.
+2. When all are held, some are let go to the server, which dies of SIGKILL a few milliseconds later.
 3. Of the others, some go on while it is away, some when it is back on the same data and the same port.
 4. The worker drains. A healthy one, past the proxy, brings everything to rest, and the judge of the kill matrix judges.
 """
@@ -14,15 +14,15 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from http import HTTPStatus
 from itertools import product
 from pathlib import Path
 
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
-from tests.crash.judging import judge_line, judge_rest
+from perago_core.values import TaskStatus
+from tests.crash.judging import Line, judge_line, judge_rest
 from tests.crash.matrix import AFTER, Case, Verdict, abandon, rest, set_up
 from tests.crash.yard import wait_for
 from tests.lakefs.yard import LakeFSYard
@@ -32,10 +32,11 @@ from tests.servers.faulty_proxy import PASS, Fate, FaultyProxy, Gate, Request, S
 ROUTES = ("first", "replacement", "return")
 #: A merge of a staging name, not the barrier's, which names a commit; or a reset.
 _MOVES = re.compile(r"/refs/perago-[^/]+/merge/(?P<merged>[^/]+)$|/branches/(?P<reset>[^/]+)/hard_reset$")
-#: What is held has not timed out: a worker waits as long as it takes to gather them all and to start a server.
-_PATIENT = ("budget.publish_timeout=40", "budget.takeover_wait=41", "budget.lease_ttl=60", "worker.drain_limit=100")
-#: Seconds in which the server has done some of the requests that are let go at once, and seldom all.
-_A_MOMENT = 0.15
+#: Seconds a worker waits for an answer, so that what is held has not timed out before a server is back; less under a
+#: lease, which lasts longer than that, and must be over before its successors have used up all their retries.
+_PATIENCE = {"auto": 40, "soft": 40, "disable": 8}
+#: Seconds in which the server has done some of the requests that go first, and seldom all.
+_A_MOMENT = 0.012
 
 
 class GoesOn(Enum):
@@ -48,20 +49,36 @@ class GoesOn(Enum):
 
 @frozen
 class Moment:
-    """Where a request is when the server dies. ``handled``: the server is through with it, its answer is held."""
+    """Where a request is when the server dies.
+
+    ``handled``: the server is through with it, its answer is held. ``lost``: what is held gets lost on its way.
+    """
 
     name: str
     goes_on: GoesOn
     handled: bool = False
-    loses_answer: bool = False
+    lost: bool = False
+    times: int = 1
+
+    @property
+    def is_spared(self) -> bool:
+        """Say whether it is as if the server had only been slow."""
+        return self.goes_on is GoesOn.BACK and not self.lost
+
+    def fate(self, gate: Gate) -> Fate:
+        """Give what becomes of a request that this moment is for."""
+        return Fate(after=gate, lose_answer=self.lost) if self.handled else Fate(before=gate, lose_request=self.lost)
 
 
+#: Which of these the server has done before it dies is up to the server.
+HANDLED = "it is being handled"
 MOMENTS = (
-    Moment("it never arrives", GoesOn.AWAY),
+    Moment("it finds no server", GoesOn.AWAY),
     Moment("it arrives after the restart", GoesOn.BACK),
-    Moment("it is being handled", GoesOn.FIRST),
-    Moment("it is being handled, too", GoesOn.FIRST),
-    Moment("it is done and nobody hears", GoesOn.AWAY, handled=True, loses_answer=True),
+    Moment("it never arrives, and the server is back", GoesOn.BACK, lost=True),
+    Moment(HANDLED, GoesOn.FIRST, times=4),
+    Moment("it is done and never heard, and the server is away", GoesOn.AWAY, handled=True, lost=True),
+    Moment("it is done and never heard, and the server is back", GoesOn.BACK, handled=True, lost=True),
     Moment("it is done, and heard while the server is away", GoesOn.AWAY, handled=True),
     Moment("it is done, and heard when the server is back", GoesOn.BACK, handled=True),
 )
@@ -73,24 +90,18 @@ class Cut:
 
     route: str
     moment: Moment
+    number: int
     gate: Gate = field(factory=Gate, init=False)
-    fate: Fate = field(init=False)
-
-    @fate.default
-    def _fate(self) -> Fate:
-        if self.moment.handled:
-            return Fate(after=self.gate, lose_answer=self.moment.loses_answer)
-        return Fate(before=self.gate)
+    fate: Fate = field(default=Factory(lambda self: self.moment.fate(self.gate), takes_self=True), init=False)
 
     @property
     def case(self) -> Case:
         """Give the case as the kill matrix counts it."""
-        return Case(self.route, self.moment.name, 1)
+        return Case(self.route, self.moment.name, self.number)
 
     def was_met(self, request: Request) -> bool:
-        """Say whether the death met it: what was handled to the end, or came later, has an answer, no other has."""
-        answered = request.status in {HTTPStatus.OK, HTTPStatus.NO_CONTENT}
-        return answered is (self.moment.handled or self.moment.goes_on is GoesOn.BACK)
+        """Say whether the death met it: what was handled to the end, or came later, has an answer; no other has."""
+        return (request.status is not None) is (self.moment.handled or self.moment.is_spared)
 
 
 def play(folder: Path, policy: str, chance: random.Random) -> list[Verdict]:
@@ -98,25 +109,49 @@ def play(folder: Path, policy: str, chance: random.Random) -> list[Verdict]:
     with LakeFSYard(folder, policy) as yard, FaultyProxy(yard.server.url) as proxy:
         yard.add_task(AFTER)
         yard.plan(AFTER, "change")
-        cuts = {f"c{number}": Cut(*each) for number, each in enumerate(product(ROUTES, MOMENTS))}
+        cuts = {f"c{number}": cut for number, cut in enumerate(_every_cut())}
         plays = [set_up(yard, cut.case, name) for name, cut in cuts.items()]
         abandon(yard, plays)
         proxy.script = _holding(cuts)
-        worker = yard.worker(*cuts, capacity=len(cuts), settings=(f"store.url={proxy.url}", *_PATIENT))
+        worker = yard.worker(*cuts, capacity=len(cuts), settings=(f"store.url={proxy.url}", *_patient(policy)))
         wait_for(lambda: all(cut.gate.reached.is_set() for cut in cuts.values()), "publication of everybody", worker)
-        _die_under(yard, proxy, cuts.values(), chance.random() * _A_MOMENT)
+        _die_under(yard, proxy, tuple(cuts.values()), chance)
         assert worker.drain() == 0, worker.said()
         healthy = yard.worker(capacity=3)
         rest(yard, plays, healthy)
         assert healthy.drain() == 0, healthy.said()
         requests = {id(request.fate): request for request in proxy.seen}
         verdicts = [
-            Verdict(each.case, cut.was_met(requests[id(cut.fate)]), tuple(judge_line(yard, each.line)))
+            Verdict(
+                each.case,
+                cut.was_met(requests[id(cut.fate)]),
+                (*judge_line(yard, each.line), *_failed_in_vain(yard, each.line, cut)),
+            )
             for each, cut in zip(plays, cuts.values(), strict=True)
         ]
         # What concerns the project as a whole is told with its first case.
         together = tuple(judge_rest(yard, [each.line for each in plays]))
         return [evolve(verdicts[0], broken=(*verdicts[0].broken, *together)), *verdicts[1:]]
+
+
+def _patient(policy: str) -> tuple[str, ...]:
+    wait = _PATIENCE[policy]
+    budget = {"publish_timeout": wait, "takeover_wait": wait + 1, "lease_ttl": wait + 3}
+    return (*(f"budget.{name}={seconds}" for name, seconds in budget.items()), "worker.drain_limit=100")
+
+
+def _failed_in_vain(yard: LakeFSYard, line: Line, cut: Cut) -> list[str]:
+    """Whoever is answered, and finds a server when it asks again, has no reason to fail; but a lease may have ended."""
+    if yard.policy == "disable":
+        return []
+    failed = [each for each in yard.view(line.workflow).attempts if each.status is TaskStatus.FAILED]
+    return [f"L-02 failed with a server at hand: {each.reason}" for each in failed if cut.moment.is_spared]
+
+
+def _every_cut() -> Iterator[Cut]:
+    for route, moment in product(ROUTES, MOMENTS):
+        for number in range(1, moment.times + 1):
+            yield Cut(route, moment, number)
 
 
 def _holding(cuts: Mapping[str, Cut]) -> Script:
@@ -131,20 +166,19 @@ def _holding(cuts: Mapping[str, Cut]) -> Script:
     return decide
 
 
-def _die_under(yard: LakeFSYard, proxy: FaultyProxy, cuts: Iterable[Cut], after: float) -> None:
-    """Kill the server so long after the first were let go to it, and start it again."""
-    held = list(cuts)
-
-    def let_go(when: GoesOn) -> None:
-        for cut in held:
-            if cut.moment.goes_on is when:
-                cut.gate.open()
-
-    let_go(GoesOn.FIRST)
-    time.sleep(after)
+def _die_under(yard: LakeFSYard, proxy: FaultyProxy, cuts: tuple[Cut, ...], chance: random.Random) -> None:
+    """Kill the server under the requests that go first, and start it again."""
+    first, away, back = ([cut for cut in cuts if cut.moment.goes_on is when] for when in GoesOn)
+    moment = chance.random() * _A_MOMENT
+    _let_go(first)
+    time.sleep(moment)
     yard.server.kill()
-    let_go(GoesOn.AWAY)
-    later = sum(cut.moment.goes_on is GoesOn.BACK for cut in held)
-    wait_for(lambda: proxy.in_flight <= later, "end of all requests that go on without a server")
+    _let_go(away)
+    wait_for(lambda: proxy.in_flight <= len(back), "end of all requests that go on without a server")
     yard.server.start()
-    let_go(GoesOn.BACK)
+    _let_go(back)
+
+
+def _let_go(cuts: Iterable[Cut]) -> None:
+    for cut in cuts:
+        cut.gate.open()

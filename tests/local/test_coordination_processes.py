@@ -49,6 +49,17 @@ def test_no_update_is_lost_when_four_processes_swap(recipe: Recipe) -> None:
     assert entry.value == "200", f"refused swaps: {refused}"
 
 
+def test_no_update_is_lost_of_a_process_that_opened_the_file_twice(recipe: Recipe) -> None:
+    """CO-2: the second opening may not give back the locks of the first, else whoever leaves deletes its log."""
+    with closing(recipe()) as twice, closing(recipe()):
+        together(1, count_up, recipe, 1)
+        assert done(twice.swap("counter", "1", "2"))
+        together(1, count_up, recipe, 1)
+        entry = done(twice.get("counter"))
+    assert entry is not None
+    assert entry.value == "3"
+
+
 def test_eight_nodes_that_start_at_once_and_see_different_stores_follow_one_decision(recipe: Recipe) -> None:
     """W-08, S-27."""
     found = together(8, resolve_policy, recipe)

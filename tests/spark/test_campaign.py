@@ -81,6 +81,20 @@ def test_the_command_runs_a_campaign_on_spark_and_goes_on_in_processes(tmp_path:
     assert second["outcomes"] == reference.outcomes
 
 
+def test_a_spark_that_cannot_work_says_so_in_one_line(tmp_path: Path) -> None:
+    wrong = "spark.pyspark.python=/no/such/python"
+    asked = ("campaign", "--on", "spark", "--schedules", "10", "--conf", wrong, "--out", str(tmp_path / "out"))
+    ran = subprocess.run(  # noqa: S603  our own interpreter and code
+        [sys.executable, "-m", "perago_worker", *asked], capture_output=True, text=True, check=False
+    )
+    told = " ".join(ran.stderr.partition("error: ")[2].split())
+    assert ran.returncode == 1
+    assert told.startswith(
+        "expected a Python that Spark can start for its workers; found nothing that runs at /no/such"
+    )
+    assert len(told) < 400
+
+
 def _perago(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "perago_worker", *arguments]
     told = subprocess.run(command, capture_output=True, text=True, timeout=540, check=False)  # noqa: S603  our own

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +18,7 @@ from perago_spark.errors import DatasetError, WorkerError
 from perago_spark.explaining import explained
 from perago_spark.place import ReadPlace, WritePlace
 from tests.spark.lake import Lake
+from tests.spark.yard import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,14 +45,14 @@ def said(act: Callable[[], object]) -> str:
     return str(meant)
 
 
-def through_workers(spark: SparkSession) -> object:
-    """Let Spark start a Python of its own."""
+def through_workers(spark: SparkSession, function: Callable[[Any], Any] | None = None) -> object:
+    """Let Spark start a Python of its own, and do this to rows there."""
 
     def same(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
         yield from batches
 
     frame: Any = spark.range(2)
-    return frame.mapInArrow(same, frame.schema).collect()
+    return frame.mapInArrow(function or same, frame.schema).collect()
 
 
 class Workers(Protocol):
@@ -145,10 +149,50 @@ def test_what_a_function_raised_in_a_worker_is_said_first(spark: SparkSession) -
             raise ValueError("row 17 is bad")
         yield
 
-    frame: Any = spark.range(2)
-    line = said(lambda: frame.mapInArrow(fails, frame.schema).collect())
+    line = said(lambda: through_workers(spark, fails))
     assert line.startswith("ValueError: row 17 is bad (line ")
     assert line.endswith("of test_explaining.py, in fails)")
+
+
+def test_a_job_that_was_cancelled(spark: SparkSession, tmp_path: Path) -> None:
+    """From another thread, in the middle of a task: as a lost attempt is stopped."""
+    begun = str(tmp_path / "begun")
+
+    def waits(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        Path(begun).touch()
+        time.sleep(600)
+        yield from batches
+
+    def cancels() -> None:
+        wait_until(Path(begun).exists, "a task runs")
+        spark.sparkContext.cancelAllJobs()
+
+    thread = threading.Thread(target=cancels)
+    thread.start()
+    line = said(lambda: through_workers(spark, waits))
+    thread.join()
+    assert line == "expected a job that runs to its end; found a cancelled one. The attempt was lost or timed out."
+
+
+def test_a_worker_that_was_killed(spark: SparkSession) -> None:
+    """As the kernel does it when memory is short: without a last word."""
+
+    def dies(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    line = said(lambda: through_workers(spark, dies))
+    assert "found one that was killed or has crashed, most often because memory ran out. Give tasks less" in line
+
+
+def test_a_module_that_only_the_body_has(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark sends a function of a module as its name, which says nothing to a worker that cannot import it."""
+    (tmp_path / "beside_the_body.py").write_text("def same(batches):\n    yield from batches\n", "utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    function = importlib.import_module("beside_the_body").same
+    line = said(lambda: through_workers(spark, function))
+    assert "expected the module beside_the_body in the Python that Spark starts for its workers; found none" in line
+    assert "spark.submit.pyFiles in [spark.conf]" in line
 
 
 def test_a_body_s_own_words_are_left_alone(spark: SparkSession) -> None:

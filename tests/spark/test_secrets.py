@@ -7,7 +7,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.spark.yard import wait_until
 
 pytest.importorskip("pyspark")
 
-SECRET = "wJalr \u00fc=:#! \\ \U0001f511 K7MDENG"
+SECRET = "wJalr \u00fc=:#! \\ \U0001f511 K7MDENG"  # noqa: S105  no real one
 #: Known by its end, however the rest of it is written.
 MARK = b"K7MDENG"
 CONF = {
@@ -53,7 +53,7 @@ class Watch:
 
 
 @contextmanager
-def started(scratch: Path, submit: str | None) -> Iterator[tuple[Watch, dict[str, Any]]]:
+def started(scratch: Path, submit: str | None) -> Generator[tuple[Watch, dict[str, Any]]]:
     """Start Spark in a process of its own, watched from its first moment to its first result."""
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"}
     environment["PYTHONPATH"] = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
@@ -95,7 +95,16 @@ def test_a_secret_among_the_settings_is_on_no_command_line_and_in_no_environment
         assert told["conf"]["spark.hadoop.fs.s3a.secret.key"] == SECRET
         # It was in a file that nobody else may read, and is there no longer.
         assert watch.modes == {0o600}
-        assert not [each for each in scratch.rglob("*.properties")]
+        assert not list(scratch.rglob("*.properties"))
+
+
+def test_the_defaults_of_the_installation_stay_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java reads them by itself only if it is given no file; what is set for the project goes before them."""
+    (tmp_path / "spark-defaults.conf").write_text("spark.own.default kept\nspark.driver.memory 300m\n", "utf-8")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with started(tmp_path / "scratch", None) as (watch, told):
+        assert (told["conf"]["spark.own.default"], told["conf"]["spark.driver.memory"]) == ("kept", "512m")
+        assert any(b"-Xmx512m" in each for each in watch.commands)
 
 
 def test_what_users_have_told_pyspark_stays_told(tmp_path: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from attrs import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from perago_simulation.campaign import Engine
     from perago_simulation.cli.campaign import Maker, Where
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def engines() -> Mapping[str, Maker]:
@@ -28,4 +32,22 @@ def on_spark(where: Where) -> Engine:
     from perago_spark.settings import SparkSettings  # noqa: PLC0415  as above
 
     settings = SparkSettings(conf=engine_conf(where.conf))
-    return SparkMap(settings if where.master is None else SparkSettings(where.master, settings.conf))
+    return _Explaining(SparkMap(settings if where.master is None else SparkSettings(where.master, settings.conf)))
+
+
+@frozen
+class _Explaining:
+    """Says in one line what Spark says in hundreds."""
+
+    spark: Engine
+
+    def __call__(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        """Do this to each item."""
+        from perago_simulation.campaign import EngineError  # noqa: PLC0415  as above
+        from perago_spark.errors import one_line  # noqa: PLC0415  as above
+        from perago_spark.explaining import explained  # noqa: PLC0415  as above
+
+        try:
+            yield from self.spark(function, items)
+        except Exception as error:
+            raise EngineError(one_line(str(explained(error)))) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perago_simulation.campaign.engines import Engine, Processes
+from perago_simulation.campaign.engines import Engine, EngineError, Processes
 from perago_simulation.campaign.folder import CampaignError, Folder
 from perago_simulation.campaign.outcomes import make
 from perago_simulation.campaign.plan import SCHEDULERS, Campaign
@@ -48,6 +48,7 @@ __all__ = [
     "Campaign",
     "CampaignError",
     "Engine",
+    "EngineError",
     "Folder",
     "Processes",
     "Summary",

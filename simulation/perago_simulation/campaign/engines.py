@@ -10,10 +10,15 @@ from typing import Protocol, TypeVar
 
 from attrs import frozen
 
+from perago_core.errors import PeragoError
 from perago_core.value import Value
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class EngineError(PeragoError):
+    """Whoever makes the schedules cannot; says why in one line. What came before it stays good."""
 
 
 class Engine(Protocol):

@@ -9,11 +9,22 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 from attrs import asdict, frozen
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
 from perago_core.value import Value
-from perago_simulation.campaign import PIECE, Campaign, CampaignError, Engine, Folder, Processes, Summary, carry_out
+from perago_simulation.campaign import (
+    PIECE,
+    Campaign,
+    CampaignError,
+    Engine,
+    EngineError,
+    Folder,
+    Processes,
+    Summary,
+    carry_out,
+)
 from perago_simulation.cli.console import remarks, results, write_json
 from perago_simulation.cli.options import AsJson, Asked, Judge, Judged, asks_about_a_setting
 from perago_simulation.cli.runs import By
@@ -41,6 +52,10 @@ def in_processes(where: Where) -> Engine:
 ENGINES: Mapping[str, Maker] = {"processes": in_processes}
 #: What a shell shows for a program that was interrupted.
 _INTERRUPTED = 130
+_MASTER = (
+    "Spark's master, e.g. spark://host:7077. Its workers need a Python of this version that has perago-core with the "
+    "extra 'simulation'; name it with --conf spark.pyspark.python=PATH."
+)
 
 
 @asks_about_a_setting
@@ -57,7 +72,7 @@ def campaign_command(
     moves: Annotated[int, typer.Option(min=1, help="How long a schedule may become.")] = 200,
     piece: Annotated[int, typer.Option(min=1, help="Schedules of one task and one file.")] = PIECE,
     processes: Annotated[int | None, typer.Option(min=1, help="How many processes, on processes.")] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master, e.g. spark://host:7077.")] = None,
+    master: Annotated[str | None, typer.Option(help=_MASTER)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark.")] = None,
     judge: Judge = Judged.outcome,
     as_json: AsJson = False,
@@ -80,6 +95,9 @@ def campaign_command(
             found = carry_out(campaign, Folder(out), wanted, engine, resume=resume, piece=piece, progress=tell)
     except CampaignError as problem:
         raise typer.BadParameter(str(problem), param_hint="--out") from problem
+    except EngineError as problem:
+        remarks.print(f"[red]error:[/red] {escape(str(problem))}")
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         remarks.print(f"stopped; what was made is in {out}: the same command with --resume goes on")
         raise typer.Exit(_INTERRUPTED) from None

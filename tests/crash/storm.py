@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from contextlib import suppress
 
@@ -96,7 +97,6 @@ class _Life:
     struck_after: float | None
     deadly: bool
     polls_since: float | None = None
-    wakes_at: float | None = None
 
 
 def storm(yard: Yard, size: Size, seed: int) -> Report:
@@ -165,16 +165,13 @@ def _hand_out_again(yard: Yard, branch: _Branch) -> bool:
 
 
 def _lives_on(life: _Life, report: Report) -> bool:
-    """Strike whose time has come, wake who has slept enough. A worker that ends by itself has broken down."""
+    """Strike whose time has come. A worker that ends by itself has broken down."""
     now = time.monotonic()
     if life.worker.process.poll() is not None:
         report.broken.append(f"N-13 ended with {life.worker.process.returncode}: {life.worker.said()[-2000:]}")
         return False
     if life.polls_since is None and "backing" in life.worker.said():
         life.polls_since = now
-    if life.wakes_at is not None and now >= life.wakes_at:
-        life.wakes_at = None
-        life.worker.signal(signal.SIGCONT)
     if life.struck_after is None or life.polls_since is None or now - life.polls_since < life.struck_after:
         return True
     if life.deadly:
@@ -183,7 +180,8 @@ def _lives_on(life: _Life, report: Report) -> bool:
         report.kills += 1
         return False
     life.worker.signal(signal.SIGSTOP)
-    life.wakes_at = now + _PAUSE
+    # By another thread: one that is stopped in a transaction holds the lock that whoever looks on here waits for.
+    threading.Timer(_PAUSE, life.worker.signal, (signal.SIGCONT,)).start()
     # It dies later than it wakes, so that some of the dead were zombies first.
     life.struck_after, life.deadly = life.struck_after + _PAUSE + 1.0, True
     report.pauses += 1

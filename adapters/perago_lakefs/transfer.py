@@ -128,21 +128,11 @@ class Courier:
     def send(self, method: str, path: str, query: Query, body: Body, headers: Mapping[str, str]) -> Json:
         """Stream a body to the server, more than once if need be, and give the JSON it answers with."""
         target, ours = self._target(path, query), self._ours(headers)
-
-        def stream() -> urllib3.BaseHTTPResponse:
-            body.rewind()
-            return self._send(method, target, body, ours)
-
-        return json.loads(self._try(stream, repeat=True).data)
+        return json.loads(self._stream(body, lambda: self._send(method, target, body, ours)).data)
 
     def send_to(self, url: str, body: Body, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Stream a body to a pre-signed address, which must not learn who we are; give the headers of the answer."""
-
-        def stream() -> urllib3.BaseHTTPResponse:
-            body.rewind()
-            return self._send_anywhere("PUT", url, body, headers)
-
-        return self._try(stream, repeat=True).headers
+        return self._stream(body, lambda: self._send_anywhere("PUT", url, body, headers)).headers
 
     def open(self, path: str, query: Query, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Begin to read from the server; whoever reads the answer closes it. A redirection is given, not followed."""
@@ -152,6 +142,13 @@ class Courier:
     def open_at(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Begin to read from a pre-signed address, which must not learn who we are."""
         return self._try(lambda: self._send_anywhere("GET", url, None, headers, preload=False), repeat=True)
+
+    def _stream(self, body: Body, send: Callable[[], urllib3.BaseHTTPResponse]) -> urllib3.BaseHTTPResponse:
+        def from_the_beginning() -> urllib3.BaseHTTPResponse:
+            body.rewind()
+            return send()
+
+        return self._try(from_the_beginning, repeat=True)
 
     def _try(
         self,
@@ -170,7 +167,7 @@ class Courier:
     def _send(
         self, method: str, target: str, body: Body | bytes | None, headers: Mapping[str, str], *, preload: bool = True
     ) -> urllib3.BaseHTTPResponse:
-        """Send to the server, past the manager of pools: it takes every address apart, a tenth of the time it takes."""
+        """Send to the server past the manager of pools, which takes each address apart for a tenth of the time."""
         self._count()
         given: Any = body  # urllib3 reads whatever can be read, and says so only in words
         return self._pools.server.urlopen(

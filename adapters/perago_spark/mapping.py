@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from attrs import field, frozen
 
 from perago_spark.java import java_environment
 from perago_spark.settings import SparkSettings
+from perago_spark.sparing import spare_what_lives
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -62,8 +62,7 @@ def mapped(context: SparkContext, function: Callable[[T], R], items: Sequence[T]
 
     def one(item: T) -> R:
         result = function(item)
-        # What it remembers from item to item is left out when Spark's worker collects garbage after the task.
-        gc.freeze()
+        spare_what_lives()
         return result
 
     def job(some: Sequence[T]) -> list[R]:

@@ -12,5 +12,10 @@ from functools import cache
 
 @cache
 def spare_imports() -> None:
-    """Leave what lives now out of later collections; call it when everything needed has been imported."""
+    """Do it once, when everything needed has been imported."""
+    spare_what_lives()
+
+
+def spare_what_lives() -> None:
+    """Leave what lives now out of later collections: also for what a function remembers from task to task."""
     gc.freeze()

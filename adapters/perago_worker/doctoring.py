@@ -177,9 +177,10 @@ def _branch(store: Store, target: Target) -> Finding:
     if not isinstance(head, Done):
         return Finding(str(target), fine=False, found=head.reason, fix="see that the store can be read")
     if head.value is None:
-        # `perago run` makes it where the store can, so a new project has nothing to mend.
-        found = "not there yet; `perago run` makes it" if hasattr(store, "create") else "missing"
-        return Finding(str(target), hasattr(store, "create"), found, f"create branch {target.branch}, or name another")
+        # So that a new project has nothing to mend.
+        made_by_run = hasattr(store, "create")
+        found = "not there yet; `perago run` makes it" if made_by_run else "missing"
+        return Finding(str(target), made_by_run, found, f"create branch {target.branch}, or name another")
     found = "carries uncommitted objects" if head.value.dirty else "clean"
     return Finding(str(target), not head.value.dirty, found, "commit or discard them")
 

@@ -51,6 +51,8 @@ class Worker:
         self._worker_id = worker_id
         self._task_names = task_names
         self._capacity = capacity
+        # As many again may be reporting while the next bodies run in their places.
+        self._most = 2 * capacity
         self._poll_interval = poll_interval
         self._drain_limit = drain_limit
         self._draining = threading.Event()
@@ -72,7 +74,7 @@ class Worker:
     def run(self, *, until_idle: bool = False) -> int:
         """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""
         waited = self._poll_interval
-        with ThreadPoolExecutor(2 * self._capacity, thread_name_prefix="attempt") as pool:
+        with ThreadPoolExecutor(self._most, thread_name_prefix="attempt") as pool:
             while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES:
                 started = self._take(pool)
                 if started is None:
@@ -92,7 +94,7 @@ class Worker:
         """Poll for what can be started now. ``None``: the orchestrator did not answer."""
         self._changed.clear()
         self._reap()
-        free = min(self._capacity - len(self._places), 2 * self._capacity - len(self._running))
+        free = min(self._capacity - len(self._places), self._most - len(self._running))
         if free < 1:
             return 0
         sent = self._clock.now()

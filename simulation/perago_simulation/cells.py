@@ -1,8 +1,8 @@
 """A world as a tuple of small numbers, and stand-ins that show which of them somebody looks at.
 
 A world is cut into cells: each field is one, a record inside it (the budget, an execution) has one for each of its own
-fields. Equal values get the same number, so a world is a flat tuple of numbers: quick to hash, small to keep, cheap to
-send to another process. Executions come last, because a world gets more of them on the way.
+fields. Equal values of one type get the same number, so a world is a flat tuple of numbers: quick to hash, small to
+keep, cheap to send to another process. Executions come last, because a world gets more of them on the way.
 
 A stand-in looks like the world it stands for and notes every cell that is read. What a function did not read, it does
 not depend on; that is all ``memo`` needs to know. Whoever treats a stand-in as a whole (compares it, takes it apart)
@@ -53,7 +53,7 @@ class Numbers:
 
     def __init__(self, example: World) -> None:
         self.values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[tuple[type, Any], int] = {}
         #: Where the fields are that come before the executions.
         self.fixed: dict[str, Where] = {}
         self._places: dict[int, Place] = {}
@@ -65,10 +65,15 @@ class Numbers:
         self._first_run = free
 
     def number(self, value: object) -> int:
-        """Give the number of a value."""
-        number = self._numbers.get(value)
+        """Give the number of a value.
+
+        ``True == 1``: without its type, a task terminated in one world made the second task of another one ``tTrue``.
+        For the same reason a field that mixes both is a record, so that each has a cell of its own.
+        """
+        typed = (value.__class__, value)
+        number = self._numbers.get(typed)
         if number is None:
-            number = self._numbers[value] = len(self.values)
+            number = self._numbers[typed] = len(self.values)
             self.values.append(value)
         return number
 

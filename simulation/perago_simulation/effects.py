@@ -27,6 +27,7 @@ from perago_simulation.world import (
     NOBODY,
     OPEN,
     TARGET,
+    Lease,
     Task,
     World,
     branch_of,
@@ -127,7 +128,7 @@ def _acquire(setting: Setting, world: World, index: int, _command: Command) -> t
     holder, clean = world.lease
     if holder != NOBODY:
         return world, f.LeaseBusy("held")
-    return world._replace(lease=(index, True)), e.LeaseHeld(1, clean)
+    return world._replace(lease=Lease(index)), e.LeaseHeld(1, clean)
 
 
 def _wait(_setting: Setting, world: World, _index: int, _command: Command) -> tuple[World, Event]:
@@ -203,8 +204,8 @@ def _report(_setting: Setting, world: World, index: int, command: c.Report) -> t
 
 def _clean_up(_setting: Setting, world: World, index: int, command: c.CleanUp) -> tuple[World, Event]:
     after = world if command.name is None else without_name(world, index)
-    if command.release_lease and world.lease[0] == index:
-        after = after._replace(lease=(NOBODY, True))
+    if command.release_lease and world.lease.holder == index:
+        after = after._replace(lease=Lease())
     return after, _CLEANED
 
 

@@ -22,7 +22,7 @@ def _no_lease(setting: Setting, world: World) -> str | None:
     # After a publication whose fate is not known the lease is kept on purpose: the next holder has to wait.
     if world.budget.losses != setting.losses or disturbed(setting, world):
         return None
-    holder = world.lease[0]
+    holder = world.lease.holder
     if holder == NOBODY or world.runs[holder].fate is DEAD:
         return None
     return f"e{holder} has ended and still holds the lease"
@@ -50,7 +50,7 @@ def _left_alone_completes(setting: Setting, world: World) -> str | None:
     if world.tasks[last].status is COMPLETED or any(run.task == last and run.fate is DEAD for run in world.runs):
         return None
     # A dead holder's lease that had not run out refuses the next attempt; that is what a lease is for (L-04).
-    if not world.lease[1] or (world.lease[0] != NOBODY and world.runs[world.lease[0]].fate is DEAD):
+    if not world.lease.clean or (world.lease.holder != NOBODY and world.runs[world.lease.holder].fate is DEAD):
         return None
     return f"nothing went wrong in t{last}, and it is {world.tasks[last].status}"
 

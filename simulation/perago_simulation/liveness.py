@@ -109,7 +109,7 @@ def is_fault(world: World, label: Label, after: World) -> bool:
     if label[1] == "give up":
         last = len(world.tasks) - 1
         return any(run.task == last and run.fate is RUNNING for run in world.runs)
-    return label[1] == "expire" and world.runs[world.lease[0]].fate is RUNNING
+    return label[1] == "expire" and world.runs[world.lease.holder].fate is RUNNING
 
 
 def rarities(world: World) -> Rarities | None:
@@ -128,7 +128,7 @@ def _fresh(setting: Setting, world: World) -> bool:
 
 def _nobody_else(setting: Setting, world: World) -> bool:
     alone = not world.requests and all(run.fate is not RUNNING for run in world.runs[:-1])
-    return _fresh(setting, world) and alone and world.lease[0] == NOBODY
+    return _fresh(setting, world) and alone and world.lease.holder == NOBODY
 
 
 def _among_zombies(setting: Setting, world: World) -> bool:
@@ -212,8 +212,8 @@ def _waits_for(world: World, index: int) -> str:
     asked = state.pending[0]
     task = world.tasks[world.runs[index].task]
     about = f"whose task is {task.status}"
-    if isinstance(asked, c.AcquireLease) and world.lease[0] != NOBODY:
-        about = f"and the lease belongs to e{world.lease[0]}, which is {world.runs[world.lease[0]].fate}"
+    if isinstance(asked, c.AcquireLease) and world.lease.holder != NOBODY:
+        about = f"and the lease belongs to e{world.lease.holder}, which is {world.runs[world.lease.holder].fate}"
     elif isinstance(asked, c.SettleIntents):
         others = [f"e{run}" for run in world.intents if run != index]
         about = f"and the intents of {' and '.join(others)} are open" if others else about

@@ -33,6 +33,7 @@ from perago_simulation.world import (
     RUNNING,
     TIMED_OUT,
     Budget,
+    Lease,
     Request,
     Run,
     Task,
@@ -72,7 +73,7 @@ class Model:
         setting = self.setting
         budget = Budget(setting.crashes, setting.losses, setting.duplicates, setting.strangers)
         nobody = (NOBODY,) * setting.steps
-        empty = World(ROOT, (), (), nobody, (), (), (), (NOBODY, True), (), (), budget, rare_of(setting))
+        empty = World(ROOT, (), (), nobody, (), (), (), Lease(), (), (), budget, rare_of(setting))
         yield from self._hand_out(empty, Task(0, 1, ROOT))
 
     def moves(self, world: World) -> Moves:
@@ -231,9 +232,9 @@ class Model:
                     yield ("fault", "crash", f"e{index}"), with_run(spent, index, Run(run.task, DEAD, None))
         if budget.strangers:
             yield from strangers.commit(with_budget(world, one_less(budget, "strangers")))
-        holder = world.lease[0]
+        holder = world.lease.holder
         if holder != NOBODY and (self.setting.pauses or world.runs[holder].fate is not RUNNING):
-            yield ("coordination", "expire", f"lease of e{holder}"), world._replace(lease=(NOBODY, False))
+            yield ("coordination", "expire", f"lease of e{holder}"), world._replace(lease=Lease(clean=False))
 
     def _rarely(self, world: World) -> Moves:
         if world.rare is not None:

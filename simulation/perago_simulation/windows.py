@@ -118,7 +118,7 @@ def _residue(world: World) -> str:
     left += ["a staging name"] if world.names else []
     left += ["a claim"] if world.claims else []
     left += ["an intent"] if world.intents else []
-    left += ["the lease"] if world.lease[0] != NOBODY else []
+    left += ["the lease"] if world.lease.holder != NOBODY else []
     left += ["a publication on its way"] if world.requests else []
     left += [f"the head at {world.head}"] if world.head != "A" else []
     left += ["its result accepted"] if accepted(world) else []

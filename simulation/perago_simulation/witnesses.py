@@ -67,7 +67,7 @@ def _dead_left(world: World) -> list[int]:
 
 
 def _holds_dead(world: World) -> bool:
-    return world.lease[0] != NOBODY and world.runs[world.lease[0]].fate is DEAD
+    return world.lease.holder != NOBODY and world.runs[world.lease.holder].fate is DEAD
 
 
 def _claimed_by_another(world: World) -> bool:

@@ -74,6 +74,13 @@ def by_run(request: Request) -> tuple[int, bool, bool]:
     return request.run, request.begun, request.awaited
 
 
+class Lease(NamedTuple):
+    """The lease on the target: whose it is, and whether the one before was given back rather than ran out."""
+
+    holder: int = NOBODY
+    clean: bool = True
+
+
 class Budget(NamedTuple):
     """What may still go wrong."""
 
@@ -130,7 +137,7 @@ class World(NamedTuple):
     requests: tuple[Request, ...]
     tasks: tuple[Task, ...]
     runs: tuple[Run, ...]
-    lease: tuple[int, bool]
+    lease: Lease
     intents: tuple[int, ...]
     strangers: tuple[str, ...]
     budget: Budget

@@ -358,7 +358,7 @@ def supported(label: Label, explored: World) -> bool:
         return False
     if what == "Upload" and int(who[1:]) not in dict(explored.names):
         return False
-    return who != "coordination" or explored.runs[explored.lease[0]].fate is not RUNNING
+    return who != "coordination" or explored.runs[explored.lease.holder].fate is not RUNNING
 
 
 def moves(model: Model, explored: World | None) -> list[tuple[Label, World]]:

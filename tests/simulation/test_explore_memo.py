@@ -13,7 +13,7 @@ from perago_simulation.properties import When
 from perago_simulation.register import JUDGED
 from perago_simulation.search import Explorer
 from perago_simulation.settings import Setting, setting
-from perago_simulation.world import World
+from perago_simulation.world import Lease, World
 
 #: What no other explorer compares: rare things, the collector, lost answers, a ledger.
 SETTINGS: dict[str, Setting] = {
@@ -47,6 +47,7 @@ def test_the_same_worlds_and_verdicts_without_looking_anything_up(name: str) -> 
     found = explorer.run(Limits())
     levels = computed(model)
     assert set(explorer.worlds()) == levels.keys()
+    assert set(map(repr, explorer.worlds())) == set(map(repr, levels))
     assert found.depth == max(levels.values())
     soonest: dict[str, int] = {}
     for world, level in levels.items():
@@ -64,6 +65,14 @@ def _world() -> World:
 def test_a_world_comes_back_from_its_numbers() -> None:
     numbers = Numbers(_world())
     assert numbers.world(numbers.cells(_world())) == _world()
+
+
+def test_true_is_not_one() -> None:
+    """They are equal, and a task of number ``True`` has another name than one of number 1."""
+    world = _world()
+    both = world._replace(lease=Lease(1, clean=True), raised=(1, 1), runs=(*world.runs, world.runs[0]._replace(task=1)))
+    numbers = Numbers(both)
+    assert repr(numbers.world(numbers.cells(both))) == repr(both)
 
 
 def test_what_was_not_read_makes_no_difference() -> None:

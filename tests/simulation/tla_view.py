@@ -40,7 +40,7 @@ def state(world: World) -> Tla:
         requests=frozenset(_request(request) for request in world.requests),
         tasks=tuple(_task(task) for task in world.tasks),
         runs=tuple(_run(run) for run in world.runs),
-        lease=record(holder=world.lease[0] + 1, clean=world.lease[1]),
+        lease=record(holder=world.lease.holder + 1, clean=world.lease.clean),
         foreign=tuple(_commit(ref) for ref in world.strangers),
         budget=record(
             crashes=world.budget.crashes, duplicates=world.budget.duplicates, strangers=world.budget.strangers

@@ -145,5 +145,5 @@ def _records(world: World | None) -> list[Line]:
     branch = [] if branch_of(world) == CLEAN else [Line("branch", TARGET.branch, branch_of(world))]
     claims = [Line("claim", f"{claim.execution} for {claim.task_id}", "stands") for claim in world.claims]
     intents = [Line("intent", f"of e{run}", "open") for run in world.intents]
-    holder, _ = world.lease
+    holder = world.lease.holder
     return [*branch, *claims, *intents, *([] if holder == NOBODY else [Line("lease", f"of e{holder}", "held")])]

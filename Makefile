@@ -101,6 +101,7 @@ specs: setup ## Regenerate the tables in specs/ from the code
 	@$(BIN)/python specs/generate.py
 
 test-full: setup ## Play and explore the whole matrices; figures go into specs/, those on servers are printed (hours)
+	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
 	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers

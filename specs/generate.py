@@ -1,22 +1,25 @@
 """Write everything in ``specs/`` that is generated, or check that it is up to date.
 
-    python specs/generate.py           write
-    python specs/generate.py --check   write nothing; exit 1 and name the files that differ
-    python specs/generate.py --full    also the matrices that take minutes
+    python specs/generate.py            write what takes seconds
+    python specs/generate.py --check    write nothing; exit 1 and name the files that differ
+    python specs/generate.py --full     also the matrices, which take hours; each is written as soon as it is there
+    python specs/generate.py NAME ...   only these matrices
 
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
 looks after it), ``windows.md`` (what comes of dying at each point). With ``--full`` also ``mutants.md`` (who notices a
 wrong protocol), ``ablation.md`` (what each step is for), ``cluster.md`` (policy, lease and recovery machines of
-several processes over one coordination store) and ``kill-matrix.md`` (real workers killed and stopped everywhere).
+several processes over one coordination store), ``kill-matrix.md`` and ``kill-matrix-lakefs.md`` (real workers killed
+and stopped everywhere, on the embedded stack and on a real lakeFS).
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -49,15 +52,17 @@ def files() -> Mapping[str, str]:
     return generated
 
 
-def matrices() -> Mapping[str, str]:
-    """Give what takes minutes: who notices which mutant, what each step is for, who survives which death."""
-    from tests.crash.table import kill_matrix  # noqa: PLC0415  only this one needs the runtime
+def matrices() -> Mapping[str, Callable[[], str]]:
+    """Give what takes long, undone: who notices which mutant, what each step is for, who survives which death."""
+    from tests.crash.table import kill_matrix  # noqa: PLC0415  only these need the runtime
+    from tests.lakefs.table import GROUND  # noqa: PLC0415  as above
 
     return {
-        "mutants.md": mutant_table(),
-        "ablation.md": ablation(),
-        "cluster.md": cluster_text(full=True),
-        "kill-matrix.md": kill_matrix(lambda line: print(line, flush=True)),
+        "mutants.md": mutant_table,
+        "ablation.md": ablation,
+        "cluster.md": partial(cluster_text, full=True),
+        "kill-matrix.md": kill_matrix,
+        "kill-matrix-lakefs.md": partial(kill_matrix, GROUND),
     }
 
 
@@ -78,23 +83,32 @@ def _elements(entry: object) -> str:
     return "[\n" + ",\n".join(lines) + "\n]"
 
 
-def main() -> int:
+def main(*words: str) -> int:
     """Write or check, and say what was done."""
-    check = "--check" in sys.argv[1:]
-    stale: list[str] = []
-    wanted = {**files(), **matrices()} if "--full" in sys.argv[1:] else files()
-    for name, text in wanted.items():
-        path = HERE / name
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(name)
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    for name in stale:
-        print(f"specs/{name} {'is out of date: run `make specs`' if check else 'written'}")
-    return 1 if check and stale else 0
+    names = [word for word in words if not word.startswith("--")]
+    wanted: dict[str, Callable[[], str]] = {}
+    if not names:
+        wanted = {name: partial(str, text) for name, text in files().items()}
+    if names or "--full" in words:
+        slow = matrices()
+        if unknown := [name for name in names if name not in slow]:
+            sys.exit(f"no matrix is called {', '.join(unknown)}; there are {', '.join(slow)}")
+        wanted |= {name: slow[name] for name in names or slow}
+    stale = [name for name, text in wanted.items() if not _settle(HERE / name, text(), check="--check" in words)]
+    return 1 if "--check" in words and stale else 0
+
+
+def _settle(path: Path, text: str, *, check: bool) -> bool:
+    """Say whether a file is as it should be; if not, tell, and write it unless that was only to be checked."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return True
+    if not check:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    name = path.relative_to(HERE).as_posix()
+    print(f"specs/{name} {'is out of date: run `make specs`' if check else 'written'}", flush=True)
+    return False
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,8 +14,9 @@ from perago_worker.heartbeat import Heartbeat
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.operating import Operator
 from tests.conformance.support import done
+from tests.crash.seeds import FULL
 
-ROUNDS = 500 if os.environ.get("PERAGO_MATRIX") == "full" else 60
+ROUNDS = 500 if FULL else 60
 #: Undrained, one beat reverted 9 of 60 completions. That none does in so many rounds has a chance of one in 10^14.
 PATIENCE = 200
 

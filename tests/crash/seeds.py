@@ -1,4 +1,4 @@
-"""Where chance comes from: another seed each time, printed, so that what fails can be played again."""
+"""How much is played, and where chance comes from: another seed each time, printed, so that it can be played again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import secrets
 
 VARIABLE = "PERAGO_CRASH_SEED"
+#: ``make test-full`` plays all there is; everybody else a sample.
+FULL = os.environ.get("PERAGO_MATRIX") == "full"
 
 
 def seed() -> int:

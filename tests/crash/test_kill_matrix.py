@@ -1,12 +1,11 @@
 """A worker killed or stopped before or after any port call, on any route, on any backing (issue 5; CW-01 to CW-34).
 
-``make test`` plays a sample that another seed draws each time; ``PERAGO_CRASH_SEED`` draws it again, and
-``PERAGO_MATRIX=full`` plays every case.
+``make test`` plays a sample that another seed draws each time; ``PERAGO_CRASH_SEED`` draws it again. Every case is
+played for ``specs/kill-matrix.md``.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from tests.crash.matrix import POLICIES, Case, Verdict, batches, discover, figur
 from tests.crash.registered import registered
 from tests.crash.seeds import seed
 
-FULL = os.environ.get("PERAGO_MATRIX") == "full"
 #: Cases of each backing in a sample. Whoever is stopped stays in memory until the end of its batch.
 SAMPLE = {"kill": 12, "stop": 6}
 BATCH = {"kill": 40, "stop": 12}
@@ -38,7 +36,7 @@ def test_nothing_accepted_is_lost_wherever_a_worker_is_killed_or_stopped(tmp_pat
     drawn = seed()
     chance = random.Random(drawn)
     for action in ("kill", "stop"):
-        cases = points if FULL else draw(points, SAMPLE[action], chance)
+        cases = draw(points, SAMPLE[action], chance)
         verdicts: list[Verdict] = []
         for number, batch in enumerate(batches(cases, BATCH[action])):
             verdicts += play_batch(tmp_path / f"{action}{number}", POLICIES[backing], action, batch)

@@ -1,6 +1,6 @@
 """The runtime's kill matrix on lakeFS: a worker killed or stopped before or after any port call (CW-01 to CW-34).
 
-A sample by another seed each time; ``PERAGO_CRASH_SEED`` draws it again, ``PERAGO_MATRIX=full`` plays every case.
+A sample by another seed each time; ``PERAGO_CRASH_SEED`` draws it again. All of it is ``specs/kill-matrix-lakefs.md``.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.matrix import Case, Verdict, batches, discover, figures, play_batch
+from tests.crash.matrix import Verdict, batches, discover, figures, play_batch
 from tests.crash.registered import registered
 from tests.crash.seeds import seed
-from tests.crash.test_kill_matrix import BATCH, FULL, draw
+from tests.crash.test_kill_matrix import BATCH, draw
+from tests.lakefs.table import POLICIES
 from tests.lakefs.yard import LakeFSYard
 from tests.servers.lakefs import LAKEFS
 from tests.servers.sharing import demand
 
-#: Each backing with the policy that leads to it on lakeFS with the hook.
-POLICIES = {"conditional": "auto", "locked": "disable", "soft": "soft"}
 SAMPLE = {"kill": 10, "stop": 5}
 
 
@@ -34,7 +33,7 @@ def test_nothing_accepted_is_lost_on_lakefs_wherever_a_worker_is_killed_or_stopp
     assert any(case.point == "store.revoke_older.after" for case in points) is (backing != "soft")
     chance = random.Random(drawn)
     for action in ("kill", "stop"):
-        cases: tuple[Case, ...] = points if FULL else draw(points, SAMPLE[action], chance)
+        cases = draw(points, SAMPLE[action], chance)
         verdicts: list[Verdict] = []
         for number, batch in enumerate(batches(cases, BATCH[action])):
             verdicts += play_batch(tmp_path / f"{action}{number}", policy, action, batch, LakeFSYard)

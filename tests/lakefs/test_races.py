@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -23,11 +22,12 @@ from perago_core.results import Result
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
 from tests.conformance.support import done
 from tests.core.world import MemoryOrchestrator
+from tests.crash.seeds import FULL
 from tests.lakefs.scene import Scene, doing
 from tests.servers.faulty_proxy import Fate, FaultyProxy, Gate, Request, at_random, when
 from tests.servers.lakefs import LakeFS
 
-SEEDS = range(200) if os.environ.get("PERAGO_MATRIX") == "full" else range(0, 200, 8)
+SEEDS = range(200) if FULL else range(0, 200, 8)
 
 
 class FairOrchestrator(MemoryOrchestrator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -14,11 +13,12 @@ import pytest
 from perago_core.failpoints import Failpoint
 from perago_core.results import Completed
 from perago_core.values import Backing
+from tests.crash.seeds import FULL
 from tests.lakefs.scene import Scene, doing
 from tests.servers.lakefs import LAKEFS, LakeFS
 from tests.servers.sharing import demand
 
-ROUNDS = range(40 if os.environ.get("PERAGO_MATRIX") == "full" else 8)
+ROUNDS = range(40 if FULL else 8)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.crash.matrix import Verdict, figures
-from tests.crash.seeds import seed
-from tests.crash.test_kill_matrix import FULL
+from tests.crash.seeds import FULL, seed
 from tests.lakefs.cutting import HANDLED, play
-from tests.lakefs.test_kill_matrix import POLICIES
+from tests.lakefs.table import POLICIES
 from tests.servers.lakefs import LAKEFS
 from tests.servers.sharing import demand
 

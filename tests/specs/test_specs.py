@@ -69,6 +69,16 @@ def test_nothing_else_is_generated_and_nothing_generated_is_left_over() -> None:
     assert found | {"table.json", "cost.md", "ladder.md", "properties.md", "windows.md"} == set(generated())
 
 
+@pytest.mark.parametrize("name", ["kill-matrix.md"])
+def test_nothing_was_lost_when_the_whole_kill_matrix_was_played(name: str) -> None:
+    """The page is written by ``make test-full``; here it is only read."""
+    rows = re.findall(
+        r"^\| all \| (\d+) \| \d+ \| \d+ \| (\d+) \| \d+ \|$", (SPECS / name).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(rows) == 6
+    assert all(int(cases) > 0 and int(lost) == 0 for cases, lost in rows)
+
+
 def test_the_vectors_stay_small() -> None:
     assert sum(len(text.encode()) for name, text in generated().items() if name.startswith("vectors/")) < 2_000_000
 

@@ -1,0 +1,16 @@
+"""Where the kill matrix is played on lakeFS."""
+
+from __future__ import annotations
+
+from tests.crash.table import Ground
+from tests.lakefs.yard import LakeFSYard
+
+#: Each backing with the policy that leads to it on lakeFS with the hook.
+POLICIES = {"conditional": "auto", "locked": "disable", "soft": "soft"}
+GROUND = Ground(
+    "lakeFS",
+    "a real lakeFS",
+    "no tag left, no branch dirty, none moved but those published to",
+    POLICIES,
+    LakeFSYard,
+)

@@ -1,6 +1,7 @@
 """What a collector may remove: names nobody may act by any more, claims nobody may need, intents nobody finds.
 
-A name may go as soon as its attempt has ended; at worst a worker that does not know yet finds it gone. A claim is
+A name may go as soon as its attempt is known to have ended; at worst a worker that does not know yet finds it gone.
+Not open is not enough: an attempt that this orchestrator has never heard of may be another one's, and live. A claim is
 needed longer. Counterexample: a task is completed by a no-op, its claim is removed, and a paused duplicate that has
 passed its last fence makes a fresh claim, finds the head where it expects it, and publishes. So claims go only once
 their task is settled and none of its names is left, and after that a barrier has to answer.
@@ -8,8 +9,8 @@ their task is settled and none of its names is left, and after that a barrier ha
 An intent is armed record first, pointers after. Whoever dies in between leaves a record that no sweep finds (S-21c): it
 says nothing of any branch, because the effect comes after the pointers. It goes when its task's claims may.
 
-Names, claims and intents must be listed *before* the attempts that live: what was made after the listing is not judged,
-and an attempt that had a name then and is not open now has ended.
+Names, claims and intents must be listed *before* the attempts are looked at: what was made after the listing is not
+judged, and an attempt that had a name then and is not open now has ended.
 """
 
 from __future__ import annotations
@@ -33,12 +34,20 @@ class Living(Value):
     number: int = field(validator=count)
 
 
-def abandoned_names(names: Iterable[str], living: Collection[Living]) -> tuple[str, ...]:
-    """Give the staging names whose attempt lives no more. Names that are not ours are nobody's business here."""
+def unknown_names(names: Iterable[str], tasks: Collection[str]) -> tuple[str, ...]:
+    """Give the staging names of no task among these. Names that are not ours are nobody's business here."""
+    prefixes = tuple(task_prefix(task) for task in tasks)
+    return tuple(name for name in names if is_staging_name(name) and not name.startswith(prefixes))
+
+
+def abandoned_names(names: Iterable[str], tasks: Collection[str] | None, living: Collection[Living]) -> tuple[str, ...]:
+    """Give the staging names whose attempt lives no more; of these tasks, or with ``None`` of whatever task."""
+    prefixes = ("",) if tasks is None else tuple(task_prefix(task) for task in tasks)
     return tuple(
         name
         for name in names
         if is_staging_name(name)
+        and name.startswith(prefixes)
         and not any(attempt_number(name, attempt.logical_task) == attempt.number for attempt in living)
     )
 

@@ -44,5 +44,14 @@ def attempt_number(name: str, logical_task: str) -> int | None:
     return int(number) if number.isdecimal() and number.isascii() else None
 
 
+def task_id_of(name: str) -> str | None:
+    """Read the task id back from a staging name; ``None`` for a recovery's, and for any other name.
+
+    Letters that names cannot hold are lost: ask the orchestrator whether there is such a task, and it is this name's.
+    """
+    found = re.fullmatch(r"perago-[0-9a-f]{12}-.+-[0-9]+-r[0-9]+-(.+)-[^-]+", name)
+    return None if found is None else found[1]
+
+
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:_READABLE_MAX]

@@ -51,6 +51,7 @@ class Part:
     """What one user of a file keeps in it: tables under a version, and what a restart of the machine means to them.
 
     ``restarted`` is SQL: deadlines of an earlier run of the machine mean nothing any more (see ``database_clock``).
+    In it ``:now`` is the present of the new run.
     """
 
     name: str
@@ -62,11 +63,14 @@ class Part:
 class Database:
     """A file and the connections of this process to it. Usable from any thread, and after a fork."""
 
-    def __init__(self, path: Path | str, part: Part, *, busy_timeout: float = BUSY_TIMEOUT, boot: str = "") -> None:
+    def __init__(
+        self, path: Path | str, part: Part, *, busy_timeout: float = BUSY_TIMEOUT, boot: str = "", now: float = 0.0
+    ) -> None:
         self.path = Path(path)
         self._part = part
         self._busy_timeout = busy_timeout
         self._boot = boot or this_boot()
+        self._opened = now
         self._pid = os.getpid()
         self._idle: deque[sqlite3.Connection] = deque()
         self._inherited: list[deque[sqlite3.Connection]] = []
@@ -205,7 +209,7 @@ class Database:
             raise Refused(message)
         if boot != self._boot:
             for statement in _statements(self._part.restarted):
-                connection.execute(statement)
+                connection.execute(statement, {"now": self._opened})
             connection.execute("UPDATE part SET boot = ? WHERE name = ?", (self._boot, self._part.name))
 
 

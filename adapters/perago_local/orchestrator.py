@@ -58,7 +58,7 @@ class SqliteOrchestrator:
         boot: str = "",
     ) -> None:
         self._clock = MachineClock() if clock is None else clock
-        self._database = Database(path, PART, busy_timeout=busy_timeout, boot=boot)
+        self._database = Database(path, PART, busy_timeout=busy_timeout, boot=boot, now=self._clock.now())
 
     def close(self) -> None:
         """Close the file."""

@@ -81,7 +81,7 @@ PART = Part(
     restarted="""
         UPDATE task SET available_from = 0 WHERE available_from IS NOT NULL;
         UPDATE task SET respond_by = 0 WHERE respond_by IS NOT NULL;
-        UPDATE step SET end_by = json_extract(settings, '$.total_timeout') WHERE end_by IS NOT NULL
+        UPDATE step SET end_by = :now + json_extract(settings, '$.total_timeout') WHERE end_by IS NOT NULL
     """,
 )
 

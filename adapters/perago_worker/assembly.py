@@ -6,21 +6,23 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
 from attrs import field, frozen
 
-from perago_core.values import Attempt
+from perago_core.values import Attempt, Target
 from perago_worker.body.bodies import Bodies
 from perago_worker.body.notes import Note, Progressed, Transferred
 from perago_worker.body.running import as_text
+from perago_worker.collecting import sweep_names
 from perago_worker.datasets import with_spark
 from perago_worker.failing import Fate, Witness, fate_from, watched
 from perago_worker.files.cache import Cache
 from perago_worker.nudging import Lookout, can_nudge
+from perago_worker.pipelines import pipelines_of
 from perago_worker.recovering import own_tasks
 from perago_worker.registry import Registry
 from perago_worker.runtime import Runtime, Tell
@@ -33,6 +35,8 @@ from perago_worker.worker import Worker
 from perago_worker.workspace import Limits, LocalWorkspace, to_log
 
 _MEGABYTE = 1 << 20
+#: How many tasks' progress is kept: a worker may run for months.
+_REMEMBERED = 1000
 #: What bodies do not see of the worker's environment: they run other people's code.
 _PRIVATE = ("PERAGO_", "CONDUCTOR_", "LAKECTL_", "ETCDCTL_", "SPARK_REMOTE")
 
@@ -62,6 +66,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
     node = settle_policy(stack, settings, name)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     settle_open_intents(stack, targets_of(settings), name)
+    _sweep_names(stack, targets_of(settings))
     own = settings.worker
     environment = _for_bodies(os.environ)
     bodies = Bodies(tasks.modules(), environment=environment)
@@ -145,6 +150,18 @@ def draining_on_signals(worker: Worker) -> Generator[None]:
             signal.signal(number, handler)
 
 
+def _sweep_names(stack: Stack, targets: Iterable[Target]) -> None:
+    """Drop the staging names of attempts that ended. What is in the way of that is not in the way of working."""
+    for target in {each.repository: each for each in targets}.values():
+        try:
+            swept = sweep_names(stack, pipelines_of(stack), target)
+        except Exception as error:  # noqa: BLE001  as above
+            log.warning("staging names of ended attempts stay in %s: %s", target.repository, error)
+            continue
+        if swept:
+            log.info("removed %d staging name(s) of ended attempts from %s", len(swept), target.repository)
+
+
 def _lookout(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition]) -> Lookout | None:
     """Look out for the other workers where the orchestrator needs that, and there is a place to show signs of life."""
     if not own.nudge or stack.coordination is None or not can_nudge(stack.orchestrator):
@@ -183,7 +200,10 @@ def _teller(orchestrator: object) -> Tell:
 def _listener(tell: Tell, progress: dict[str, Progressed]) -> Callable[[Attempt, Note], object]:
     def listen(attempt: Attempt, note: Note) -> None:
         if isinstance(note, Progressed):
+            progress.pop(attempt.task_id, None)
             progress[attempt.task_id] = note
+            if len(progress) > _REMEMBERED:
+                progress.pop(next(iter(progress)), None)
         if isinstance(note, Transferred):
             return
         to_log(attempt, note)

@@ -1,7 +1,8 @@
 """``perago gc``: removes the staging names of attempts that ended, and what is left of tasks that are long settled.
 
 What may go is decided by ``perago_core.garbage``. The order of the reads is part of it: names, claims and intents
-first, then who lives, so that nothing that came into being in between is judged by an older list.
+first, then who lives, so that nothing that came into being in between is judged by an older list. The orchestrator is
+asked about each name's own task: what it has never heard of may be another orchestrator's, and stays.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from attrs import frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
-from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents
+from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents, unknown_names
 from perago_core.ledger import Intent, forget, list_intents, list_open
+from perago_core.names import task_id_of
 from perago_core.ports import Store
 from perago_core.values import Claim, Target
+from perago_worker.pipelines import Delivery
 from perago_worker.stack import Stack
 from perago_worker.starting import ports
 
@@ -53,25 +56,29 @@ class CollectableStore(Store, Protocol):
 
 
 class Authority(Protocol):
-    """What the orchestrator says of all its attempts."""
+    """What the orchestrator says of its attempts."""
 
-    def living(self) -> tuple[Living, ...]:
-        """Give every attempt that is open."""
+    def delivery(self, task_id: str) -> Delivery | None:
+        """Say whose task this is and whether it is open; ``None``: there is none of this id here."""
         ...
 
-    def settled(self, logical_tasks: Collection[str], older_than: float) -> frozenset[str]:
-        """Give those of these tasks whose workflow has ended, and so many seconds ago."""
+    def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
+        """Give those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
         ...
 
 
 @frozen
 class Collected:
-    """What was removed, or with a dry run would be; what was kept; and what was tried in vain, with the reason."""
+    """What was removed, or with a dry run would be; what was kept; and what was tried in vain, with the reason.
+
+    ``kept`` may still be acted by; of ``unknown`` the orchestrator has never heard.
+    """
 
     names: tuple[str, ...]
     claims: tuple[str, ...]
     intents: tuple[str, ...]
     kept: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
     trouble: tuple[str, ...] = ()
 
 
@@ -89,48 +96,79 @@ class _Ledger:
         )
 
 
+@frozen
+class _Going:
+    """What may go, and what stays."""
+
+    names: tuple[str, ...]
+    claims: tuple[tuple[Target, str], ...]
+    intents: tuple[Intent, ...]
+    kept: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
 def collect(
     stack: Stack,
     authority: Authority,
     target: Target,
     *,
     older_than: float,
+    unknown: bool = False,
     dry_run: bool = False,
 ) -> Collected:
-    """Collect one target's repository."""
+    """Collect one target's repository; with ``unknown`` also what the orchestrator has never heard of."""
     store = cast("CollectableStore", stack.store)  # every store we ship can be collected
-    names = tuple(each.name for each in _read(store.staging_names(target.repository), "staging names"))
-    claims = _read(store.all_claims(target.repository), "claims")
-    ledger = _read_ledger(stack, {target, *(claim.target for claim in claims)})
-    living = (*authority.living(), *ledger.living())
-    going = abandoned_names(names, living)
-    staying = tuple(name for name in names if name not in going)
-    tasks_named = {claim.logical_task for claim in claims} | {intent.logical_task for intent in ledger.intents}
-    settled = authority.settled(tasks_named, older_than)
-    removable = settled_claims(claims, settled, staying, living)
-    tasks = sorted({(claim.target, claim.logical_task) for claim in removable}, key=str)
-    strays = stray_intents(ledger.intents, ledger.pointed, settled, living)
+    going = _judge(stack, authority, target, older_than, unknown=unknown)
     if dry_run:
-        return Collected(going, tuple(task for _, task in tasks), _operations(strays), staying)
-    answers = {name: store.drop(target, name) for name in going}
+        tasks = tuple(task for _, task in going.claims)
+        return Collected(going.names, tasks, _operations(going.intents), going.kept, going.unknown)
+    answers = {name: store.drop(target, name) for name in going.names}
     trouble = [f"{name}: {answer.reason}" for name, answer in answers.items() if not isinstance(answer, Done)]
     removed: list[str] = []
-    for place, task in tasks if not trouble else ():
+    for place, task in going.claims if not trouble else ():
         answer = _remove(store, place, task)
         if isinstance(answer, Done):
             removed.append(task)
         else:
             trouble.append(f"claims of {task}: {answer.reason}")
     forgotten: list[Intent] = []
-    for stray in strays if not trouble else ():
+    for stray in going.intents if not trouble else ():
         gone = run(forget(stray), ports(stack))
         if isinstance(gone, Done):
             forgotten.append(stray)
         else:
             trouble.append(f"intent {stray.operation_id}: {gone.reason}")
     dropped = tuple(name for name, answer in answers.items() if isinstance(answer, Done))
-    kept = (*staying, *(name for name in going if name not in dropped))
-    return Collected(dropped, tuple(removed), _operations(forgotten), kept, tuple(trouble))
+    kept = (*going.kept, *(name for name in going.names if name not in dropped))
+    return Collected(dropped, tuple(removed), _operations(forgotten), kept, going.unknown, tuple(trouble))
+
+
+def sweep_names(stack: Stack, authority: Authority, target: Target) -> tuple[str, ...]:
+    """Drop the staging names of attempts that ended, and nothing else: what a worker does before it begins."""
+    going = _judge(stack, authority, target, float("inf"), unknown=False)
+    return tuple(name for name in going.names if isinstance(stack.store.drop(target, name), Done))
+
+
+def _judge(stack: Stack, authority: Authority, target: Target, older_than: float, *, unknown: bool) -> _Going:
+    """Read everything in the right order and apply the rule."""
+    store = cast("CollectableStore", stack.store)
+    names = tuple(each.name for each in _read(store.staging_names(target.repository), "staging names"))
+    claims = _read(store.all_claims(target.repository), "claims")
+    ledger = _read_ledger(stack, {target, *(claim.target for claim in claims)})
+    ids = dict.fromkeys(task_id for name in names if (task_id := task_id_of(name)) is not None)
+    seen = [found for task_id in ids if (found := authority.delivery(task_id)) is not None]
+    living = (*ledger.living(), *(Living(each.logical_task, each.number) for each in seen if each.is_open))
+    tasks_named = {claim.logical_task for claim in claims} | {intent.logical_task for intent in ledger.intents}
+    settled = authority.settled(tasks_named, older_than, unknown=unknown)
+    known = {*settled, *(each.logical_task for each in seen)}
+    going = abandoned_names(names, None if unknown else known, living)
+    staying = tuple(name for name in names if name not in going)
+    removable = settled_claims(claims, settled, staying, living)
+    tasks = sorted({(claim.target, claim.logical_task) for claim in removable}, key=str)
+    strays = stray_intents(ledger.intents, ledger.pointed, settled, living)
+    strangers = unknown_names(staying, known)
+    kept = tuple(name for name in staying if name not in strangers)
+    return _Going(going, tuple(tasks), strays, kept, strangers)
 
 
 def _remove(store: CollectableStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:

@@ -13,7 +13,6 @@ from attrs import field, frozen
 
 from perago_core.answers import Done
 from perago_core.budget import PublishBudget
-from perago_core.garbage import Living
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.settings import PipelineSettings
 from perago_worker.stack import Stack, StackError
@@ -55,6 +54,15 @@ class PipelineView:
     def succeeded(self) -> bool:
         """Say whether every step was accepted."""
         return self.status == "COMPLETED"
+
+
+@frozen
+class Delivery:
+    """A task as it was handed out last: which attempt of what it is, and whether that one is open."""
+
+    logical_task: str
+    number: int
+    is_open: bool
 
 
 @frozen
@@ -125,12 +133,12 @@ class Pipelines(Protocol):
         """Say where an attempt belongs."""
         ...
 
-    def living(self) -> tuple[Living, ...]:
-        """Give every attempt that is open."""
+    def delivery(self, task_id: str) -> Delivery | None:
+        """Say whose task this is and whether it is open; ``None``: there is none of this id here."""
         ...
 
-    def settled(self, logical_tasks: Collection[str], older_than: float) -> frozenset[str]:
-        """Give those of these tasks whose workflow has ended, and so many seconds ago."""
+    def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
+        """Give those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
         ...
 
     def log(self, task_id: str) -> tuple[str, ...]:

@@ -11,12 +11,11 @@ from perago_conductor.connection import Connection
 from perago_conductor.definitions import RECOVERY_SUFFIX, Document, Pipeline, Step, documents, unlike
 from perago_conductor.pipelines import OrchestratorError, TaskSeen, Workflows, WorkflowSeen, target_of
 from perago_core.budget import PublishBudget
-from perago_core.garbage import Living
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.assignments import NOWHERE
 from perago_worker.contract import WorkspaceRef
 from perago_worker.declaring import quoted
-from perago_worker.pipelines import AttemptView, PipelineView, TaskPlace
+from perago_worker.pipelines import AttemptView, Delivery, PipelineView, TaskPlace
 from perago_worker.settings import PipelineSettings, recovery_task_name
 from perago_worker.task import TaskDefinition
 from perago_worker.taskdefs import document
@@ -156,28 +155,26 @@ class ConductorPipelines:
             accepted[0] if accepted else None,
         )
 
-    def living(self) -> tuple[Living, ...]:
-        """Give every attempt that is open."""
-        found = (self._workflows.workflow(each) for each in self._workflows.active())
-        return tuple(
-            Living(task.assignment.logical_task, task.assignment.number)
-            for workflow in found
-            if workflow is not None
-            for task in workflow.tasks
-            if task.assignment.snapshot.status.is_open
-        )
+    def delivery(self, task_id: str) -> Delivery | None:
+        """Say whose task this is and whether it is open."""
+        found = self._workflows.task(task_id)
+        if found is None:
+            return None
+        assignment = found.assignment
+        return Delivery(assignment.logical_task, assignment.number, assignment.snapshot.status.is_open)
 
-    def settled(self, logical_tasks: Collection[str], older_than: float) -> frozenset[str]:
-        """Give those of these tasks whose workflow is gone, or was completed so many seconds ago.
+    def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
+        """Give those of these tasks whose workflow was completed so long ago; with ``unknown`` those of none here too.
 
         A workflow that failed, timed out or was terminated can be retried or rerun as long as Conductor keeps it, and
-        then its claims say who may replace what: they stay until it is removed there.
+        then its claims say who may replace what: they stay. One that is not here may have been removed, and may as well
+        be another Conductor's.
         """
         latest = time.time() * 1000 - older_than * 1000
         over: dict[str, bool] = {}
         for workflow_id in {task.partition("/")[0] for task in logical_tasks}:
             found = self._workflows.workflow(workflow_id)
-            over[workflow_id] = found is None or (found.status == "COMPLETED" and found.ended_at <= latest)
+            over[workflow_id] = unknown if found is None else found.status == "COMPLETED" and found.ended_at <= latest
         return frozenset(task for task in logical_tasks if over[task.partition("/")[0]])
 
     def log(self, task_id: str) -> tuple[str, ...]:

@@ -8,12 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from perago_core.budget import PublishBudget
-from perago_core.garbage import Living
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.workflow import Step
 from perago_local.workflow import TaskDefinition as Registered
-from perago_worker.pipelines import AttemptView, PipelineView, TaskPlace
+from perago_worker.pipelines import AttemptView, Delivery, PipelineView, TaskPlace
 from perago_worker.settings import PipelineSettings
 from perago_worker.task import TaskDefinition
 
@@ -136,19 +135,19 @@ class EmbeddedPipelines:
         ]
         return TaskPlace(found.workflow_id, found.logical_task, target, done[0] if done else None)
 
-    def living(self) -> tuple[Living, ...]:
-        """Give every attempt that is open."""
-        return tuple(Living(each.logical_task, each.number) for each in self._orchestrator.open_tasks())
+    def delivery(self, task_id: str) -> Delivery | None:
+        """Say whose task this is and whether it is open."""
+        found = self._orchestrator.task(task_id)
+        return None if found is None else Delivery(found.logical_task, found.number, found.status.is_open)
 
-    def settled(self, logical_tasks: Collection[str], older_than: float) -> frozenset[str]:
-        """Give those of these tasks whose workflow has ended, and so many seconds ago."""
+    def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
+        """Give those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
         latest = time.time() * 1000 - older_than * 1000
-        ended = {
-            each.workflow_id
+        over = {
+            each.workflow_id: each.status.value != "RUNNING" and each.ended_at <= latest
             for each in self._orchestrator.workflows(None)
-            if each.status.value != "RUNNING" and each.ended_at <= latest
         }
-        return frozenset(task for task in logical_tasks if task.partition("/")[0] in ended)
+        return frozenset(task for task in logical_tasks if over.get(task.partition("/")[0], unknown))
 
     def log(self, task_id: str) -> tuple[str, ...]:
         """Give what was written about an attempt."""

@@ -26,6 +26,9 @@ Run: TypeAlias = Callable[[Assignment, float, Callable[[], object]], Outcome | N
 #: An attempt that goes wrong outside the protocol is a fault of ours; so many in a row and the worker gives up.
 PATIENCE_WITH_OURSELVES = 10
 _BACKOFF_LIMIT = 10.0
+#: Seconds after which a worker that drains looks whether its bodies have ended.
+_LOOK_AGAIN = 0.2
+_TOLD = "the worker was told to stop at once"
 
 
 class Worker:
@@ -56,6 +59,7 @@ class Worker:
         self._poll_interval = poll_interval
         self._drain_limit = drain_limit
         self._draining = threading.Event()
+        self._stopping = threading.Event()
         self._telling = threading.Lock()
         self._running: set[Future[Outcome | None]] = set()
         self._places: set[object] = set()
@@ -69,7 +73,8 @@ class Worker:
             self._draining.set()
             self._changed.set()
         if again:
-            self._stop_bodies("the worker was told to stop at once")
+            self._stopping.set()
+            self._stop_bodies(_TOLD)
 
     def run(self, *, until_idle: bool = False) -> int:
         """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""
@@ -129,8 +134,11 @@ class Worker:
     def _finish(self) -> None:
         if self._running:
             log.info("draining: %d attempt(s) run to their end, at most %g s", len(self._running), self._drain_limit)
-        _, late = wait(self._running, timeout=self._drain_limit)
-        if late:
-            self._stop_bodies(f"the drain limit of {self._drain_limit:g} s is over")
-        wait(self._running)
+        end = self._clock.now() + self._drain_limit
+        while wait(self._running, timeout=_LOOK_AGAIN).not_done:
+            # Again and again: a poll on its way when the order came may bring a task that has not heard of it.
+            if self._stopping.is_set():
+                self._stop_bodies(_TOLD)
+            elif self._clock.now() >= end:
+                self._stop_bodies(f"the drain limit of {self._drain_limit:g} s is over")
         self._reap()

@@ -37,7 +37,8 @@ from perago_simulation.world import (
 def collect(setting: Setting, world: World, *, ended: bool) -> Moves:
     """Give what the collector may remove next; ``ended`` says that the orchestrator hands nothing out any more."""
     names = {_name(setting, world, run): run for run, _ in world.names}
-    for name in abandoned_names(names, _living(world)):
+    tasks = [_logical(step) for step in range(setting.steps)]
+    for name in abandoned_names(names, tasks, _living(world)):
         yield ("collector", "drop name", f"e{names[name]}"), without_name(world, names[name])
     if setting.early_collector:
         yield from _too_early(setting, world)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents
+from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents, unknown_names
 from perago_core.ledger import Intent
-from perago_core.names import staging_name
+from perago_core.names import staging_name, task_id_of
 from perago_core.values import Claim, CommitRef, Target
 from tests.core.ledger_world import intent_of
 
@@ -26,20 +27,41 @@ def claim(task: str, number: int) -> Claim:
     return Claim(TARGET, task, "wf", f"t{number}", number, f"e{number}", CommitRef("A"))
 
 
-@given(st.lists(st.tuples(tasks, numbers), unique=True), st.frozensets(living_attempts))
+@given(st.lists(st.tuples(tasks, numbers), unique=True), st.frozensets(tasks), st.frozensets(living_attempts))
 def test_a_name_goes_exactly_if_its_own_attempt_lives_no_more(
     made: list[tuple[str, int]],
+    known: frozenset[str],
     living: frozenset[Living],
 ) -> None:
-    """S-22, S-33: never a living attempt's name, always a dead one's."""
-    gone = abandoned_names([name(*each) for each in made], living)
-    assert set(gone) == {name(*each) for each in made if Living(*each) not in living}
+    """S-22, S-33: never a living attempt's name, always a dead one's, and never one nobody has heard of."""
+    gone = abandoned_names([name(*each) for each in made], known, living)
+    assert set(gone) == {name(*each) for each in made if each[0] in known and Living(*each) not in living}
+    all_gone = abandoned_names([name(*each) for each in made], None, living)
+    assert set(all_gone) == {name(*each) for each in made if Living(*each) not in living}
+
+
+@given(st.lists(st.tuples(tasks, numbers), unique=True), st.frozensets(tasks))
+def test_a_name_is_unknown_exactly_if_its_task_is(made: list[tuple[str, int]], known: frozenset[str]) -> None:
+    """Another orchestrator's attempts publish to the same repository; theirs are not dead because ours are not."""
+    unknown = unknown_names([name(*each) for each in made], known)
+    assert set(unknown) == {name(*each) for each in made if each[0] not in known}
 
 
 def test_names_that_are_not_ours_are_left_alone() -> None:
     """P-23: a user's branch is a user's branch, however it is called."""
     users = ["main", "feature/perago-1", "perago-notes", "perago-123456789abc", "perago-12345678901-x"]
-    assert abandoned_names(users, []) == ()
+    assert abandoned_names(users, None, []) == unknown_names(users, []) == ()
+
+
+@given(tasks, numbers, numbers, st.from_regex(r"[0-9a-f]+(-[0-9a-f]+)*", fullmatch=True))
+def test_a_name_tells_the_task_id_it_was_made_for(task: str, number: int, retry: int, task_id: str) -> None:
+    """P-41: so that whoever collects can ask about this very attempt."""
+    assert task_id_of(staging_name(task, number, retry, task_id, "0123456789abcdef")) == task_id[:48]
+
+
+@pytest.mark.parametrize("other", ["main", "perago-0123456789ab-wf-clean-1-recovery-0123456789ab"])
+def test_a_name_that_is_no_attempts_tells_no_task_id(other: str) -> None:
+    assert task_id_of(other) is None
 
 
 @given(

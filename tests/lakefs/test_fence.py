@@ -10,6 +10,7 @@ from attrs import evolve
 from perago_core import fence
 from perago_core.answers import Unknown
 from perago_core.garbage import Living, abandoned_names
+from perago_core.names import task_id_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.events import Capability
 from perago_core.results import Completed
@@ -159,8 +160,9 @@ def test_staging_names_are_hidden_and_say_whose_they_are(scene: Scene) -> None:
     (left,) = done(scene.store.staging_names(scene.target.repository, attempt.logical_task))
     assert (left.name, left.number) == (attempt.staging_name, 1)
     assert attempt.execution in left.name
-    assert abandoned_names([left.name], [Living(attempt.logical_task, 1)]) == ()
-    assert abandoned_names([left.name], []) == (left.name,)
+    assert task_id_of(left.name) == attempt.task_id
+    assert abandoned_names([left.name], [attempt.logical_task], [Living(attempt.logical_task, 1)]) == ()
+    assert abandoned_names([left.name], [attempt.logical_task], []) == (left.name,)
     assert done(scene.store.branches(scene.target.repository)) == ("main",)
 
 

@@ -216,12 +216,14 @@ def test_after_a_restart_of_the_machine_whatever_was_handed_out_is_given_up_at_o
     started(before, "t", response_timeout=10_000.0, total_timeout=50_000.0)
     lost = attempt_of(take(before, "t"))
     before.close()
-    clock.seconds = 5.0
+    clock.seconds = 60_000.0  # it was opened long after the start, and the total time-out is counted from then
     after = SqliteOrchestrator(tmp_path / "o.db", clock=clock, boot="two")
     assert take(after, "t").snapshot.retry_count == 1
     found = reloaded(after, lost)
     assert found is not None
     assert found.status is TaskStatus.TIMED_OUT
+    clock.seconds += 49_000.0
+    assert [each.status.value for each in after.workflows(None)] == ["RUNNING"]
     after.close()
 
 

@@ -297,7 +297,7 @@ def stubborn(workspace: Path) -> None:
     time.sleep(600)
 
 
-@task(name="stopped", workspace=Workspace(prefix="data"), timeout=0.5)
+@task(name="stopped", workspace=Workspace(prefix="data"), timeout=2.0)
 def stopped(workspace: Path) -> None:
     def leave(_number: int, _frame: object) -> None:
         LOG.info("leaving %s", workspace.name)

@@ -68,7 +68,7 @@ class Bench:
     folder: Path
     bodies: Bodies
     files: Mapping[str, bytes] = field(default=FILES)
-    limits: Limits = field(default=Limits(grace=0.3))
+    limits: Limits = field(default=Limits(grace=1.0))
     modules: tuple[str, ...] = (TASKS,)
     world: SimulatedWorld = field(factory=SimulatedWorld)
     notes: list[Note] = field(factory=list[Note])

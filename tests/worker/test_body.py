@@ -406,6 +406,7 @@ def test_lines_are_cut_bounded_and_accounted_for() -> None:
     assert list(lines.feed(b"x" * 5000)) == []
     assert list(lines.end()) == [f"... {6 + 4097 + 905} bytes more, not kept".encode()]
     assert [len(each) for each in Lines(10_000).feed(b"x" * 9000 + b"\n")] == [4096, 4096, 808]
+    assert len(list(Lines(10).feed(b"\n" * 1000))) == 10  # a body may print nothing, for ever
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b'{"level": "x", "name": "", "text": ""}', b"\xff"])

@@ -11,12 +11,15 @@ from attrs import evolve
 
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.driver import run
+from perago_core.names import staging_name
 from perago_core.plan import PublishPlan
 from perago_core.recovery import Mode, sweep
 from perago_core.values import Claim
+from perago_worker.assembly import assemble
 from perago_worker.collecting import Collected, CollectError, collect
+from perago_worker.loading import load
 from perago_worker.stack import Stack
-from perago_worker.starting import ports
+from perago_worker.starting import ports, targets_of
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN
 
@@ -42,9 +45,14 @@ def abandon(worker: Embedded) -> str:
 
 
 def collected(
-    worker: Embedded, stack: Stack | None = None, *, older_than: float = 0.0, dry_run: bool = False
+    worker: Embedded,
+    stack: Stack | None = None,
+    *,
+    older_than: float = 0.0,
+    unknown: bool = False,
+    dry_run: bool = False,
 ) -> Collected:
-    return collect(stack or worker.stack, worker.words, MAIN, older_than=older_than, dry_run=dry_run)
+    return collect(stack or worker.stack, worker.words, MAIN, older_than=older_than, unknown=unknown, dry_run=dry_run)
 
 
 def claims(worker: Embedded) -> tuple[Claim, ...]:
@@ -82,6 +90,61 @@ def test_what_an_open_intent_names_is_kept_although_its_attempt_has_ended(worker
     assert len(found.names) == 1
     assert found.claims == (f"{workflow}/write",)
     assert (worker.names(), claims(worker)) == ([], ())
+
+
+# ---- what is not ours to judge
+
+
+def foreign(worker: Embedded) -> str:
+    """Let an attempt of another orchestrator work in the same repository."""
+    name = staging_name("other-workflow/write", 1, 0, "f" * 32, "0123456789abcdef")
+    assert isinstance(worker.stack.store.open_staging(MAIN, name, worker.first), Done)
+    return name
+
+
+def test_a_name_the_orchestrator_has_never_heard_of_is_kept_and_told(worker: Embedded) -> None:
+    """Two orchestrators, or a mistyped address, on one repository: not open here does not mean ended."""
+    name = foreign(worker)
+    found = collected(worker)
+    assert (found.names, found.kept, found.unknown) == ((), (), (name,))
+    assert worker.names() == [name]
+    assert collected(worker, unknown=True).names == (name,)
+    assert worker.names() == []
+
+
+def test_the_claims_of_a_workflow_that_is_not_here_stay_until_somebody_says_that_nobody_else_has_it(
+    worker: Embedded, tmp_path: Path
+) -> None:
+    workflow = abandon(worker)
+    with embedded(tmp_path / "elsewhere") as other:
+        assert collect(worker.stack, other.words, MAIN, older_than=0.0).unknown == tuple(worker.names())
+        named = collect(worker.stack, other.words, MAIN, older_than=0.0, unknown=True)
+        assert (named.names, named.claims) == ((), ()), "an open intent speaks of it"
+        worker.words.stop(workflow, "given up")
+        settle(worker)
+        gone = collect(worker.stack, other.words, MAIN, older_than=0.0, unknown=True)
+    assert (len(gone.names), len(gone.claims)) == (1, 1)
+
+
+def test_a_worker_that_starts_drops_the_names_of_ended_attempts_and_no_other(worker: Embedded) -> None:
+    """Issue 5, item 5: who was killed after its publication leaves a name, and nobody has to remember ``perago gc``."""
+    ended = abandon(worker)
+    worker.words.stop(ended, "given up")
+    settings = load(worker.project.folder, {}, {})
+    assert targets_of(settings) == (MAIN,)
+    name = foreign(worker)
+    with assemble(settings, worker.stack, worker.tasks):
+        assert worker.names() == [name]
+    assert len(claims(worker)) == 1
+
+
+def test_what_cannot_be_swept_does_not_keep_a_worker_from_working(
+    worker: Embedded, caplog: pytest.LogCaptureFixture
+) -> None:
+    stack = with_store(worker, staging_names=always(Unknown("no answer")))
+    with assemble(load(worker.project.folder, {}, {}), stack, worker.tasks):
+        pass
+    assert "staging names of ended attempts stay in lake: staging names could not be read: no answer" in caplog.text
 
 
 def test_a_dry_run_says_what_would_go_and_removes_nothing(worker: Embedded) -> None:

@@ -192,7 +192,28 @@ def test_bodies_that_outlive_the_drain_limit_are_stopped(parts: Embedded) -> Non
     worker.drain()
     thread.join(LIMIT)
     assert codes == [0]
-    assert hands.stopped == ["the drain limit of 0.1 s is over"]
+    assert set(hands.stopped) == {"the drain limit of 0.1 s is over"}
+
+
+def test_who_is_told_to_stop_at_once_stops_also_what_a_poll_on_its_way_brings(parts: Embedded) -> None:
+    """The poll was sent before the order and is answered after it: the task is ours, so it is run, and stopped."""
+    parts.start("write")
+    hands, codes, asked, told = Hands(), list[int](), threading.Event(), threading.Event()
+
+    def poll(real: Callable[..., object], *words: object) -> object:
+        asked.set()
+        assert told.wait(LIMIT)
+        return real(*words)
+
+    worker = a_worker(parts, hands, orchestrator=Faulty(parts.orchestrator, poll=poll))
+    thread = started(worker, codes)
+    assert asked.wait(LIMIT)
+    worker.drain()
+    worker.drain()
+    told.set()
+    thread.join(LIMIT / 2)
+    assert not thread.is_alive()
+    assert (len(hands.done), codes) == (1, [0])
 
 
 def test_a_worker_that_only_breaks_its_attempts_gives_up_and_says_so_by_its_exit_code(parts: Embedded) -> None:

@@ -38,6 +38,14 @@ from perago_local.git.tickets import Moves, exclusively
 PATIENCE = 5.0
 
 
+def _changed(path: Path) -> float:
+    """Say when it was changed; what its owner has just removed is nobody's to remove."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
 class GitStore:
     """The bare repositories in one folder: repository ``lake`` is ``<root>/lake.git``."""
 
@@ -204,7 +212,7 @@ class GitStore:
         """Remove what a process killed while it probed, or made a repository, has left beside the repositories."""
         latest = time.time() - older_than
         found = [each for pattern in (".probe-*", ".making-*") for each in self._root.glob(pattern)]
-        stale = [each for each in found if each.stat().st_mtime <= latest]
+        stale = [each for each in found if _changed(each) <= latest]
         for each in stale:
             shutil.rmtree(each, ignore_errors=True)
         return tuple(each.name for each in stale)

@@ -37,9 +37,10 @@ class Lines:
             self._withheld = 0
 
     def _passed(self, line: bytes) -> Iterator[bytes]:
-        if len(line) > self._left:
-            self._withheld += len(line) + 1
+        size = len(line) + 1  # its end counts: a body may print nothing but ends
+        if size > self._left:
+            self._withheld += size
             self._left = 0
             return
-        self._left -= len(line)
+        self._left -= size
         yield line

@@ -17,8 +17,13 @@ from perago_worker.assignments import place_of
 from perago_worker.heartbeat import Heartbeat
 from perago_worker.runtime import pin
 from tests.worker.embedded import Embedded, Faulty, always, embedded
+from tests.worker.projects import TASKS
 
 PATIENCE = 10.0
+#: Who dawdles beats meanwhile, so its orchestrator is impatient; with everybody else it has time, whatever the load.
+DAWDLING = TASKS.replace(
+    '"dawdle", workspace=Workspace(), response_timeout=20', '"dawdle", workspace=Workspace(), response_timeout=3'
+)
 
 
 @define
@@ -62,7 +67,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    with embedded(tmp_path_factory.mktemp("beating")) as made:
+    with embedded(tmp_path_factory.mktemp("beating"), DAWDLING) as made:
         yield made
 
 

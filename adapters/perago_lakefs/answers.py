@@ -34,6 +34,7 @@ _SERVER = 500
 _NOT_IMPLEMENTED = 501
 _LOST_THE_RACE = "predicate failed"
 _ERROR = 400
+_NOT_FOUND = 404
 
 
 class Refused(Exception):  # noqa: N818  it names an answer, not a mistake
@@ -92,6 +93,11 @@ def was_refused(problem: Exception) -> bool:
     return status == _NOT_IMPLEMENTED or (status == _SERVER and _LOST_THE_RACE in body_of(problem))
 
 
+def is_missing(problem: Exception) -> bool:
+    """Say whether lakeFS itself said that there is no such thing; a gateway that finds no lakeFS says 404 as well."""
+    return status_of(problem) == _NOT_FOUND and _message(body_of(problem)) is not None
+
+
 def status_of(problem: Exception) -> int | None:
     """Give the status lakeFS answered; ``None``: there was no answer."""
     if isinstance(problem, HttpError):
@@ -121,12 +127,8 @@ def described(problem: Exception) -> str:
 
 def words(body: str) -> str:
     """Give the message inside a body of lakeFS, in one line."""
-    try:
-        found: Any = json.loads(body)
-    except ValueError:
-        found = body
-    message = cast("dict[str, Any]", found).get("message", body) if isinstance(found, dict) else found
-    return " ".join(str(message).split())
+    message = _message(body)
+    return " ".join((body if message is None else message).split())
 
 
 def checked(response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
@@ -134,6 +136,16 @@ def checked(response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
     if response.status >= _ERROR:
         raise HttpError(response.status, response.data)
     return response
+
+
+def _message(body: str) -> str | None:
+    """Give the message of a body that is lakeFS's own; ``None``: somebody else wrote it."""
+    try:
+        found: Any = json.loads(body)
+    except ValueError:
+        return None
+    message = cast("dict[str, Any]", found).get("message") if isinstance(found, dict) else None
+    return None if message is None else str(message)
 
 
 def _text(body: object) -> str:

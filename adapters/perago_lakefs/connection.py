@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from lakefs_sdk.client import LakeFSClient
 from lakefs_sdk.configuration import Configuration
 
 _API = "/api/v1"
-#: Reads are asked again after a lost answer, and when a gateway or a busy server says that it could not ask.
+#: Reads are asked again after a lost answer, and when a gateway or a busy server says that it could not ask; soon, even
+#: if it says when to come again: that may be hours, and a time-out would not end them.
 _READ_AGAIN = urllib3.Retry(
     3,
     backoff_factor=0.1,
     status_forcelist=(429, 502, 503, 504),
     allowed_methods=("GET", "HEAD"),
+    respect_retry_after_header=False,
     raise_on_status=False,
 )
 _ONCE = urllib3.Retry(0)
@@ -38,8 +40,9 @@ def _without_api(url: str) -> str:
 class Connection:
     """One lakeFS server and who we are there.
 
-    ``timeout``: seconds to wait for an answer. ``publish_timeout``: the same for the one call that moves a target, so
-    that a lease can be known to outlast it. ``pool``: connections kept open, so also how many transfers run at once.
+    ``timeout``: seconds to wait for an answer. ``publish_timeout``: seconds a publication has, from its first check to
+    its answer, so that a lease can be known to outlast it. ``pool``: connections kept open, so also how many transfers
+    run at once.
     """
 
     url: str = field(converter=_without_api)
@@ -83,6 +86,10 @@ class Clients:
         changes = _client(connection, _ONCE)
         who = urllib3.make_headers(basic_auth=f"{connection.access_key}:{connection.secret_key}")
         return cls(_client(connection, _READ_AGAIN), changes, changes._api.rest_client.pool_manager, who)  # noqa: SLF001
+
+    def once(self) -> Clients:
+        """Give clients of which none asks again."""
+        return evolve(self, reads=self.changes)
 
 
 def _client(connection: Connection, retries: urllib3.Retry) -> Any:  # noqa: ANN401  see ``Clients``

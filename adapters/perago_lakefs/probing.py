@@ -1,13 +1,16 @@
 """Finding out by behaviour whether merges are conditioned on the head here (N-09), in the repositories that matter.
 
 The plans are the fence's own, carried out on hidden branches made for that and removed afterwards. What must happen is
-seen to happen, and what must not happen is tried: a server that runs no hooks merges everything. Only behaviour is a
-disproof. A server that is away, or busy, has proved nothing.
+seen to happen, and what must not happen is tried: a server that runs no hooks merges everything.
+
+A disproof is final (T-W1), so only behaviour is one: a hook that is not there, a merge that must not be and was carried
+out. A refusal proves nothing, unless the hook itself speaks: the server may be away or busy, or somebody has cleared
+the names of the trial away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from secrets import token_hex
 from typing import TYPE_CHECKING, TypeVar
@@ -19,7 +22,8 @@ from perago_core.owner import Standing
 from perago_core.plan import PublishPlan
 from perago_core.policy.events import Capability
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
-from perago_lakefs.answers import answer
+from perago_lakefs import hook
+from perago_lakefs.answers import Problem, Refused, answer, body_of, described, words
 from perago_lakefs.connection import Connection
 from perago_lakefs.publish import check_hook
 from perago_lakefs.wire import Wire
@@ -31,11 +35,11 @@ T = TypeVar("T")
 
 
 class _Trouble(Exception):  # noqa: N818  it names what was met, not a mistake
-    """The question could not be asked."""
+    """The question could not be asked, or not to the end."""
 
 
 class _Surprise(Exception):  # noqa: N818  it names what was found, not a mistake
-    """Something did not behave as it must."""
+    """Something happened that must not."""
 
 
 def probe(store: LakeFSStore, connection: Connection, repositories: tuple[str, ...]) -> Answer[Capability]:
@@ -60,11 +64,15 @@ def _probe(store: LakeFSStore, wire: Wire, repository: str) -> None:
     if tip is None:
         message = f"expected repository {repository}, found none: create it, then run 'perago init-repo {repository}'"
         raise _Trouble(message)
-    fenced = answer(wire, lambda: check_hook(wire, repository, tip.ref))
-    if isinstance(fenced, NotDone):
-        raise _Surprise(fenced.reason)
-    _done(fenced)
+    _done(answer(wire, lambda: _look_for_hook(wire, repository, tip.ref)))
     _Trial(store, wire, repository, tip.ref).run()
+
+
+def _look_for_hook(wire: Wire, repository: str, at: CommitRef) -> None:
+    try:
+        check_hook(wire, repository, at)
+    except Refused as missing:
+        raise _Surprise(str(missing)) from missing
 
 
 class _Trial:
@@ -75,13 +83,18 @@ class _Trial:
         self._task = f"probe/{token_hex(8)}"
         self._target = Target(repository, f"{task_prefix(self._task)}target")
         self._attempts: list[Attempt] = []
+        #: The branches that are there unless somebody else has removed them.
+        self._standing: list[str] = []
 
     def run(self) -> None:
         """Carry it out and clear up."""
         target, wire = self._target, self._wire
         _done(answer(wire, lambda: wire.create_branch(target.repository, target.branch, self._at)))
+        self._standing.append(target.branch)
         try:
             found = next(self._surprises(), None)
+            if found is not None:
+                self._check_undisturbed()
         finally:
             for attempt in self._attempts:
                 self._store.drop(target, attempt.staging_name)
@@ -90,6 +103,14 @@ class _Trial:
         if found is not None:
             message = f"repository {target.repository} did not behave: {found}"
             raise _Surprise(message)
+
+    def _check_undisturbed(self) -> None:
+        """Take nothing for a surprise that somebody has a hand in who clears names away, and then claims."""
+        repository, wire = self._target.repository, self._wire
+        found = _done(answer(wire, lambda: {name: wire.branch(repository, name) for name in self._standing}))
+        for name, at in found.items():
+            if at is None:
+                raise _Trouble(_removed(name))
 
     def _surprises(self) -> Iterator[str]:
         """Say what was not as it must be. After the first such thing the rest means nothing."""
@@ -101,28 +122,29 @@ class _Trial:
             yield "the first claim did not stand"
         if _done(store.claim(claim_of(stranger, other))).execution != one.execution:
             yield "two executions won the claim of one attempt"
-        if isinstance(store.barrier(target), NotDone):
-            yield "a merge of the first commit was not answered with 'no changes'"
+        waited = store.barrier(target)
+        if self._head() != self._at:
+            yield "a merge of the first commit moved the branch"
+        _done(waited)
 
         mine, late = self._planned(one, staged), self._planned(stranger, other)
-        unconditioned = self._merged_without_condition(one.staging_name)
-        if not isinstance(unconditioned, NotDone) or self._head() != self._at:
+        if self._is_merged(one.staging_name, {}) or self._head() != self._at:
             yield "a merge without an expected head was carried out: are hooks enabled on the server (actions.enabled)?"
-        published = self._moved(store.publish(mine), "a merge onto the expected head")
+        published = _done(store.publish(mine))
         if self._head() != published:
             yield "a merge was answered as done, and the head is elsewhere"
-        for _ in range(2):
-            if isinstance(store.publish(late), Done) or self._head() != published:
-                yield "a merge was carried out although the head was not the expected one"
+        said = {hook.EXPECTED: late.expected, hook.STAGED: late.commit}
+        if self._is_merged(stranger.staging_name, said) or _is_done(store.publish(late)) or self._head() != published:
+            yield "a merge was carried out although the head was not the expected one"
 
         newer = self._staged(two)
         _done(store.claim(claim_of(two, newer)))
         replacing = self._planned(two, newer)
-        _done(store.drop(target, one.staging_name))
-        if self._moved(store.publish(replacing), "a relocation") != newer.commit or self._head() != newer.commit:
+        self._drop(one)
+        if _done(store.publish(replacing)) != newer.commit or self._head() != newer.commit:
             yield "a relocation was answered as done, and the head is elsewhere"
-        _done(store.drop(target, two.staging_name))
-        if isinstance(store.publish(replacing), Done):
+        self._drop(two)
+        if _is_done(store.publish(replacing)):
             yield "a relocation by a name that had been deleted was carried out"
 
     def _attempt(self, number: int) -> Attempt:
@@ -136,12 +158,18 @@ class _Trial:
     def _staged(self, attempt: Attempt) -> StagedRef:
         store, name = self._store, attempt.staging_name
         _done(store.open_staging(self._target, name, attempt.input))
+        self._standing.append(name)
         sink = store.sink(self._target, name)
-        _done(sink.link((_done(sink.put("perago-probe", BytesIO(name.encode()))),)))
+        # Each has a path of its own: a conflict would be refused without any hook.
+        _done(sink.link((_done(sink.put(f"perago-probe/{name}", BytesIO(name.encode()))),)))
         staged = _done(store.commit(self._target, name, "probe"))
         if staged is None:
-            raise _Surprise("a new object was nothing to commit")
+            raise _Trouble("a new object was nothing to commit")
         return staged
+
+    def _drop(self, attempt: Attempt) -> None:
+        self._standing.remove(attempt.staging_name)
+        _done(self._store.drop(self._target, attempt.staging_name))
 
     def _planned(self, attempt: Attempt, staged: StagedRef) -> PublishPlan:
         claims = _done(self._store.claims(self._target, self._task))
@@ -150,22 +178,37 @@ class _Trial:
         decision = fence.decide(fence.Case(attempt, staged, head, claims=claims, standings=ended))
         if not isinstance(decision, fence.Allowed):
             message = f"the fence found the target unusable: {decision}"
-            raise _Surprise(message)
+            raise _Trouble(message)
         return decision.plan
 
-    def _merged_without_condition(self, name: str) -> Answer[CommitRef]:
-        wire, target = self._wire, self._target
-        return answer(wire, lambda: wire.merge(target.repository, name, target.branch, "probe", {}))
+    def _is_merged(self, name: str, said: Mapping[str, str]) -> bool:
+        """Try a merge that the hook must refuse, and say whether it was carried out."""
+        target = self._target
+        try:
+            self._wire.merge(target.repository, name, target.branch, "probe", said)
+        except Problem as problem:
+            if hook.found_by(words(body_of(problem))) is None:
+                message = f"expected the hook to refuse a merge in {target.repository}, found {described(problem)}"
+                raise _Trouble(message) from problem
+            return False
+        return True
 
-    def _moved(self, published: Answer[CommitRef], what: str) -> CommitRef:
-        if isinstance(published, NotDone):
-            message = f"{what} was refused: {published.reason}"
-            raise _Surprise(message)
-        return _done(published)
-
-    def _head(self) -> CommitRef | None:
+    def _head(self) -> CommitRef:
         head = _done(self._store.head(self._target))
-        return None if head is None else head.commit.ref
+        if head is None:
+            raise _Trouble(_removed(self._target.branch))
+        return head.commit.ref
+
+
+def _removed(name: str) -> str:
+    return f"expected the branch {name} of this trial, found that somebody has removed it: is 'perago gc' running?"
+
+
+def _is_done(given: Answer[T]) -> bool:
+    """Say whether something was done that must not be; not knowing is not enough."""
+    if isinstance(given, Unknown):
+        raise _Trouble(given.reason)
+    return isinstance(given, Done)
 
 
 def _done(given: Answer[T]) -> T:

@@ -2,6 +2,10 @@
 
 Both act by the staging name where the plan has one, because a deleted name stops a request that is late (F-06), and
 both are sent once: a squash merge that is sent again makes another commit. Nothing is decided here.
+
+What is checked first takes its time from the same ``publish_timeout``. Counterexample: a lease outlasts the time-out of
+a reset, but the check before it is held up for a minute. By then somebody else holds the lease and has published, and
+the reset undoes that.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ _BAD_REQUEST, _FORBIDDEN, _CONFLICT, _PRECONDITION = 400, 403, 409, 412
 
 
 def publish(wire: Wire, plan: PublishPlan) -> CommitRef:
-    """Move the target as the plan says, and give the published commit."""
+    """Move the target as the plan says, and give the published commit. The wire says how long that may take."""
+    _check(wire, plan)
     move = _merge if plan.kind is PlanKind.MERGE else _relocate
     try:
         return move(wire, plan)
@@ -29,10 +34,6 @@ def publish(wire: Wire, plan: PublishPlan) -> CommitRef:
 
 def _merge(wire: Wire, plan: PublishPlan) -> CommitRef:
     """Add one commit to the target whose only parent is its head (S-04)."""
-    if plan.condition is not Condition.NONE and plan.token is None:
-        check_hook(wire, plan.target.repository, plan.commit)
-    else:
-        _check_name(wire, plan)  # under a lease, and without one, the hook is welcome and not needed
     source = plan.name or plan.commit
     said = {hook.EXPECTED: plan.expected, hook.STAGED: plan.commit}
     return wire.merge(plan.target.repository, source, plan.target.branch, f"Publish {source}", said)
@@ -40,9 +41,23 @@ def _merge(wire: Wire, plan: PublishPlan) -> CommitRef:
 
 def _relocate(wire: Wire, plan: PublishPlan) -> CommitRef:
     """Move the target to a commit, wherever it was."""
-    _check_name(wire, plan)
     wire.hard_reset(plan.target.repository, plan.target.branch, plan.name or plan.commit)
     return plan.commit
+
+
+def _check(wire: Wire, plan: PublishPlan) -> None:
+    """Refuse what must not be sent, and what nobody could say of whether it may be: nothing was sent yet."""
+    try:
+        if plan.kind is PlanKind.MERGE and plan.condition is not Condition.NONE and plan.token is None:
+            check_hook(wire, plan.target.repository, plan.commit)
+        else:
+            _check_name(wire, plan)  # under a lease, and without one, the hook is welcome and not needed
+    except Problem as problem:
+        message = (
+            f"expected to see first whether {plan.target} may be moved, found {described(problem)}. Nothing was moved: "
+            "try again"
+        )
+        raise Refused(message) from problem
 
 
 def _check_name(wire: Wire, plan: PublishPlan) -> None:

@@ -128,7 +128,7 @@ class LakeFSStore:
 
     def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
         """Move the target as the plan says and give the published commit."""
-        return self._answer(lambda wire: publish.publish(wire, plan))
+        return self._answer(lambda wire: publish.publish(wire, plan), within=self._connection.publish_timeout)
 
     def drop(self, target: Target, name: str) -> Answer[None]:
         """Delete a staging name and then its scratch branch, which only the name lets anybody make again."""
@@ -179,6 +179,6 @@ class LakeFSStore:
             self._first[target.repository] = first_commit(wire, target).ref
         return self._first[target.repository]
 
-    def _answer(self, work: Callable[[Wire], T]) -> Answer[T]:
-        wire = Wire(self._connection)
+    def _answer(self, work: Callable[[Wire], T], within: float | None = None) -> Answer[T]:
+        wire = Wire(self._connection, within)
         return answer(wire, lambda: work(wire))

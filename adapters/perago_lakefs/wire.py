@@ -7,6 +7,7 @@ judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import Any, TypeVar
 
 from attrs import frozen
@@ -18,14 +19,13 @@ from lakefs_sdk.models.repository_creation import RepositoryCreation
 from lakefs_sdk.models.tag_creation import TagCreation
 
 from perago_core.values import Commit, CommitRef
-from perago_lakefs.answers import Problem, status_of
+from perago_lakefs.answers import Problem, Refused, is_missing
 from perago_lakefs.connection import Connection
 
 T = TypeVar("T")
 
 #: The most lakeFS gives at once.
 PAGE = 1000
-_NOT_FOUND = 404
 
 
 @frozen
@@ -37,11 +37,16 @@ class Named:
 
 
 class Wire:
-    """Sends the requests of one call of the port. Made for each call, so that its requests can be counted."""
+    """Sends the requests of one call of the port. Made for each call, so that its requests can be counted.
 
-    def __init__(self, connection: Connection) -> None:
+    ``within``: seconds that all of them have together, from now on. Then each is sent once, reads too, and none later.
+    """
+
+    def __init__(self, connection: Connection, within: float | None = None) -> None:
+        self._began = monotonic()
+        self._within = within
         self._connection = connection
-        self._clients = connection.clients()
+        self._clients = connection.clients() if within is None else connection.clients().once()
         self.sent = 0
 
     # Reading
@@ -175,13 +180,12 @@ class Wire:
         said = dict(metadata)
         merge = Merge(message=message, metadata=said, strategy=None, force=None, allow_empty=None, squash_merge=True)
         send = self._clients.changes.refs_api.merge_into_branch
-        timeout = self._connection.publish_timeout
-        return CommitRef(self._send(send, repository, source, branch, merge, _request_timeout=timeout).reference)
+        return CommitRef(self._move(send, repository, source, branch, merge).reference)
 
     def hard_reset(self, repository: str, branch: str, to: str) -> None:
         """Move a branch to wherever a name is, whatever it was at before."""
         send = self._clients.changes.experimental_api.hard_reset_branch
-        self._send(send, repository, branch, to, _request_timeout=self._connection.publish_timeout)
+        self._move(send, repository, branch, to)
 
     # How
 
@@ -196,19 +200,34 @@ class Wire:
         try:
             return read()
         except Problem as problem:
-            if status_of(problem) == _NOT_FOUND:
+            if is_missing(problem):
                 return None
             raise
 
     def _read(self, call: Callable[..., Any], *given: object, **named: object) -> Any:  # noqa: ANN401  as the SDK
-        return self._send(call, *given, **named, _request_timeout=self._connection.timeout)
+        return self._send(self._connection.timeout, call, *given, **named)
 
     def _change(self, call: Callable[..., Any], *given: object, **named: object) -> Any:  # noqa: ANN401  as the SDK
-        return self._send(call, *given, **named, _request_timeout=self._connection.timeout)
+        return self._send(self._connection.timeout, call, *given, **named)
 
-    def _send(self, call: Callable[..., Any], *given: object, **named: object) -> Any:  # noqa: ANN401  as the SDK
+    def _move(self, call: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401  as the SDK
+        return self._send(self._connection.publish_timeout, call, *given)
+
+    def _send(self, timeout: float, call: Callable[..., Any], *given: object, **named: object) -> Any:  # noqa: ANN401  as the SDK
+        if self._within is not None:
+            timeout = min(timeout, self._left(self._within))
         self.sent += 1
-        return call(*given, **named)
+        return call(*given, **named, _request_timeout=timeout)
+
+    def _left(self, within: float) -> float:
+        left = within - (monotonic() - self._began)
+        if left <= 0:
+            message = (
+                f"expected a check that leaves time to send what it is for within {within:g} s, found them used up: it "
+                "was not sent. Try again; if this repeats, raise publish_timeout, or find out why lakeFS is slow"
+            )
+            raise Refused(message)
+        return left
 
 
 def _commit(found: Any) -> Commit:  # noqa: ANN401  as the SDK

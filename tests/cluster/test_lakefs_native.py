@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,9 @@ from perago_spark.seal import discrepancy
 from tests.cluster import s3a
 from tests.cluster.lakes import LakeFSLake
 from tests.cluster.servers import search_path
-from tests.servers.faulty_proxy import Fate, FaultyProxy, always
+from tests.servers.faulty_proxy import Fate, FaultyProxy, Gate, always
 from tests.servers.lakefs import LakeFS
+from tests.servers.waiting import until
 from tests.spark.lake import done
 
 pytest.importorskip("pyspark")
@@ -117,20 +119,25 @@ def test_a_late_link_meets_a_name_that_is_gone(lake: LakeFSLake) -> None:
 
 def test_four_thousand_files_are_linked_side_by_side(lakefs_server: LakeFS) -> None:
     """At 10 ms latency one after the other would be 40 s and more; lakeFS's own committer needed 22 minutes."""
-    with FaultyProxy(lakefs_server.url) as proxy:
+    gate = Gate()
+    with ThreadPoolExecutor(1) as pool, FaultyProxy(lakefs_server.url) as proxy:
         through = Connection(proxy.url, lakefs_server.access_key, lakefs_server.secret_key, pool=32)
         lake = LakeFSLake(lakefs_server, through)
         sink = lake.stage()
         one = done(sink.put("sales/orders/part-00000.w-1.0-0.parquet", BytesIO(b"rows")))
         paths = [f"sales/orders/part-{number:05d}.w-1.0-0.parquet" for number in range(4000)]
         stored = tuple(Stored(path, one.address, one.checksum, one.size) for path in paths)
-        proxy.script = always(Fate(delay=0.01))
+        # Nothing goes on until all connections are busy, which a machine under load takes its time for.
+        proxy.script = always(Fate(delay=0.01, before=gate))
         proxy.forget()
+        linking = pool.submit(sink.link, stored)
+        until(lambda: proxy.in_flight == 32)
         began = time.monotonic()
-        done(sink.link(stored))
+        gate.open()
+        done(linking.result())
         took = time.monotonic() - began
         assert sum(proxy.counts().values()) <= 4001
-        assert 16 <= proxy.most_in_flight <= 32
+        assert proxy.most_in_flight == 32
         proxy.script = always(Fate())
         assert len(done(sink.list("sales/orders/"))) == 4000
         assert discrepancy(done(sink.list("sales/orders/"))) is not None

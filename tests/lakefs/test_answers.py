@@ -7,12 +7,14 @@ import json
 import pickle
 import socket
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
 
 from perago_core.answers import Done, NotDone, Unknown
+from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef, Target
 from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.hook import found_by
@@ -24,9 +26,9 @@ SECRET = "never to be seen"  # noqa: S105  it is none
 
 
 class Server:
-    """Answers every request with one status and body, and counts them."""
+    """Answers every request with one status and body, and counts them; so many seconds pass after each byte."""
 
-    def __init__(self, status: int, body: bytes = b"") -> None:
+    def __init__(self, status: int, body: bytes = b"", pause: float = 0.0) -> None:
         self.asked: list[str] = []
         asked = self.asked
 
@@ -40,8 +42,11 @@ class Server:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
+                self.send_header("Retry-After", "3600")  # whoever obeys does not come back
                 self.end_headers()
-                self.wfile.write(body)
+                for byte in body:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(pause)
 
             do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  names of the base class
 
@@ -159,6 +164,29 @@ def test_a_connection_travels_and_keeps_its_secret() -> None:
 def test_only_our_hook_is_taken_for_our_hook() -> None:
     assert found_by("PERAGO-FENCE the head is <abc1>") == ("head", "abc1")
     assert found_by("another hook said that the head is <abc1>") is None
+
+
+def test_a_check_that_is_answered_too_late_lets_nothing_be_sent() -> None:
+    """S-24b: each byte comes in time, and the last one does not."""
+    server = Server(200, json.dumps({"id": NAME, "commit_id": COMMIT}).encode(), pause=0.01)
+    plan = PublishPlan(
+        PlanKind.REPLACE, TARGET, CommitRef("b" * 64), COMMIT, Condition.HEAD, name=NAME, tree="tree", token=7
+    )
+    with server.running():
+        answer = LakeFSStore(Connection(server.url, "key", SECRET, publish_timeout=0.5)).publish(plan)
+    assert isinstance(answer, NotDone)
+    assert "raise publish_timeout" in answer.reason
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"404 page not found\n", b"<html>", b'"gone"', b'{"error": "no such route"}'])
+def test_a_gateway_that_finds_no_lakefs_does_not_say_that_something_is_missing(body: bytes) -> None:
+    """Counterexample: a name counts as revoked, and stands."""
+    server = Server(404, body)
+    with server.running() as store:
+        assert isinstance(store.look("lake", COMMIT), NotDone)
+        assert isinstance(store.head(TARGET), NotDone)
+        assert isinstance(store.drop(TARGET, NAME), NotDone)
 
 
 def test_a_lookup_of_nothing_is_an_answer() -> None:

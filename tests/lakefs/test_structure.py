@@ -30,7 +30,7 @@ def test_one_function_merges_and_one_relocates() -> None:
     assert callers("merge") == {
         "publish._merge": 1,
         "publish.barrier": 1,
-        "probing._merged_without_condition": 1,
+        "probing._is_merged": 1,
     }
     assert callers("hard_reset") == {"publish._relocate": 1}
 

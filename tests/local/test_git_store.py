@@ -7,6 +7,7 @@ import threading
 from io import BytesIO
 from pathlib import Path
 
+import pygit2
 import pytest
 from attrs import evolve
 
@@ -16,6 +17,7 @@ from perago_core.plan import Condition, PublishPlan
 from perago_core.policy.events import Capability
 from perago_core.values import Backing, CommitRef, Target, claim_of
 from perago_local.git import GitStore, probing
+from perago_local.git.refusing import Uncertain
 from tests.conformance.implementations.git import commit_with_git, git
 from tests.conformance.support import attempt_at, contents, done, plan_for, refused
 from tests.local.git_world import FILES, GitWorld
@@ -206,6 +208,25 @@ def test_a_probe_sees_through_a_store_that_does_not_check(tmp_path: Path, kind: 
     assert isinstance(answer, NotDone)
     assert "was carried out" in answer.reason
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("problem", [OSError("no space left on the device"), Uncertain("half of it was done")])
+def test_a_store_that_breaks_while_it_is_tried_is_not_disproved(tmp_path: Path, problem: Exception) -> None:
+    """T-W1: a disproof is final, so only what was done and must not be is one. It breaks at each call in turn."""
+
+    class Breaking(GitStore):
+        def _opened(self, repository: str) -> pygit2.Repository:
+            if not left:
+                raise problem
+            left.pop()
+            return super()._opened(repository)
+
+    found: list[Answer[Capability]] = []
+    while not found or not isinstance(found[-1], Done):
+        left = [None] * len(found)
+        found.append(probing.probe(Breaking, tmp_path, 1.0))
+    assert len(found) > 20
+    assert {type(each) for each in found[:-1]} == {Unknown}
 
 
 def test_a_probe_that_cannot_write_knows_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 The plans are the fence's own, carried out in a repository made for that and removed afterwards. What must happen is
 seen to happen, and what must not happen is tried: a store that refuses nothing also publishes everything.
+
+Only what happened and must not have is a disproof, because a disproof is final (T-W1). A call that was not done, or
+nobody knows, is none: the disk may be full, or the folder swept away.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Surprise(Exception):  # noqa: N818  it names what was found, not a mistake
-    """A call did not answer as it must."""
+class _Trouble(Exception):  # noqa: N818  it names what was met, not a mistake
+    """The question could not be asked to the end."""
 
 
 def probe(open_at: Callable[[Path, float], GitStore], root: Path, patience: float) -> Answer[Capability]:
@@ -36,9 +39,7 @@ def probe(open_at: Callable[[Path, float], GitStore], root: Path, patience: floa
     try:
         place.mkdir(parents=True)
         found = next(_surprises(open_at(place, patience)), None)
-    except _Surprise as surprise:
-        found = str(surprise)
-    except OSError as problem:
+    except (_Trouble, OSError) as problem:
         return Unknown(f"the store could not be tried in {root}: {problem}")
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -53,7 +54,7 @@ def _surprises(store: GitStore) -> Iterator[str]:
     staged = _staged(store, one)
 
     unclaimed = _planned(store, one, staged)
-    if isinstance(store.publish(unclaimed), Done):
+    if _is_done(store.publish(unclaimed)):
         yield "a plan was carried out whose claim nobody had made"
 
     rival = _attempt(1, target, first)
@@ -64,7 +65,7 @@ def _surprises(store: GitStore) -> Iterator[str]:
 
     if _done(store.publish(unclaimed)) != staged.commit or _head(store, target) != staged.commit:
         yield "a plan whose conditions hold did not move the target to the staged commit"
-    if isinstance(store.publish(unclaimed), Done):
+    if _is_done(store.publish(unclaimed)):
         yield "a plan was carried out although the head was not the expected one"
 
     newer = _staged(store, two)
@@ -72,7 +73,7 @@ def _surprises(store: GitStore) -> Iterator[str]:
     late = _planned(store, two, newer)
     three = _attempt(3, target, first)
     _done(store.claim(claim_of(three, None)))
-    if isinstance(store.publish(late), Done) or _head(store, target) != staged.commit:
+    if _is_done(store.publish(late)) or _head(store, target) != staged.commit:
         yield "a plan was carried out although a newer attempt had raised the task's claim"
     if _done(store.claim(claim_of(two, newer))).execution != three.execution:
         yield "a claim was lowered"
@@ -93,7 +94,7 @@ def _staged(store: GitStore, attempt: Attempt) -> StagedRef:
     _done(sink.link((_done(sink.put("file", BytesIO(name.encode()))),)))
     staged = _done(store.commit(attempt.target, name, "probe"))
     if staged is None:
-        raise _Surprise("a changed file was nothing to commit")
+        raise _Trouble("a changed file was nothing to commit")
     return staged
 
 
@@ -104,16 +105,25 @@ def _planned(store: GitStore, attempt: Attempt, staged: StagedRef | None) -> Pub
     decision = fence.decide(fence.Case(attempt, staged, head, claims=claims, standings=ended))
     if not isinstance(decision, fence.Allowed):
         message = f"the fence found the target unusable: {decision}"
-        raise _Surprise(message)
+        raise _Trouble(message)
     return decision.plan
 
 
-def _head(store: GitStore, target: Target) -> CommitRef | None:
+def _head(store: GitStore, target: Target) -> CommitRef:
     head = _done(store.head(target))
-    return None if head is None else head.commit.ref
+    if head is None:
+        raise _Trouble("the branch that was made for it is gone")
+    return head.commit.ref
+
+
+def _is_done(answer: Answer[T]) -> bool:
+    """Say whether something was done that must not be; not knowing is not enough."""
+    if isinstance(answer, Unknown):
+        raise _Trouble(answer.reason)
+    return isinstance(answer, Done)
 
 
 def _done(answer: Answer[T]) -> T:
     if isinstance(answer, Done):
         return answer.value
-    raise _Surprise(answer.reason)
+    raise _Trouble(answer.reason)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from attrs import field, frozen
 
 from perago_core.answers import Answer
-from perago_core.checks import a, count, line, text
+from perago_core.checks import a, count, line, maybe, seconds, text
 from perago_core.value import Value
 from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, StagedRef, Target, TaskSnapshot
 
@@ -27,13 +27,17 @@ if TYPE_CHECKING:
 
 @frozen(repr=False)
 class Assignment(Value):
-    """A task the orchestrator handed out: the snapshot at poll time, its place in its logical task, its input."""
+    """A task the orchestrator handed out: the snapshot at poll time, its place in its logical task, its input.
+
+    ``response_timeout``: after how many seconds of silence it is given to somebody else; ``None``: it does not say.
+    """
 
     snapshot: TaskSnapshot = field(validator=a(TaskSnapshot))
     task_name: str = field(validator=text)
     logical_task: str = field(validator=text)
     number: int = field(validator=count)
     input: str = field(default="{}", validator=line)
+    response_timeout: float | None = field(default=None, validator=maybe(seconds))
 
 
 class Orchestrator(Protocol):

@@ -4,7 +4,8 @@
 what happened                           answer      why
 ======================================  ==========  =============================================================
 no connection                           not done    nothing was sent (``Unreachable``)
-404 about the thing asked for           not done    it is gone (``Gone``); a 404 about the address itself is not
+404 in Conductor's words                not done    what was asked for is gone (``Gone``)
+any other 404                           unknown     a proxy's, or about the address; it says nothing of the task
 other 4xx                               not done    Conductor refused it; 401 and 403 say what to check
 408, 429, 5xx, a lost connection        unknown     it may have been applied, now or in a moment
 ======================================  ==========  =============================================================
@@ -14,7 +15,9 @@ A success says little: Conductor answers 200 to results and heartbeats that it i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from math import inf
 
 from attrs import frozen
 
@@ -60,10 +63,14 @@ class Connection:
         query: Mapping[str, str | int] | None = None,
         body: object = None,
         wait: float = 0.0,
+        within: float = inf,
     ) -> Answer[Json]:
-        """Send one request, once. ``places`` fill the braces of the path; ``wait``: seconds the server may think."""
+        """Send one request, once. ``places`` fill the braces of the path; ``wait``: seconds the server may think.
+
+        ``within``: seconds for an answer, if fewer than were configured.
+        """
         try:
-            return Done(self._sdk.call(Request(method, path, places or {}, query or {}, body, wait)))
+            return Done(self._sdk.call(Request(method, path, places or {}, query or {}, body, wait, within)))
         except NeverSent as problem:
             return Unreachable(f"{self._url} could not be reached: {problem}")
         except Unanswered as problem:
@@ -83,6 +90,19 @@ class Connection:
             return NotDone(f"{reason}; check orchestrator.key and orchestrator.secret")
         if refused.status != _GONE:
             return NotDone(reason)
-        if refused.message.startswith(_NO_SUCH_ADDRESS) or refused.message.lstrip().startswith("<"):
-            return Unknown(f"{reason}; check orchestrator.url, which usually ends in /api")
-        return Gone(reason)
+        if _is_conductors(refused.body) and not refused.message.startswith(_NO_SUCH_ADDRESS):
+            return Gone(reason)
+        return Unknown(f"{reason}; check orchestrator.url, which usually ends in /api, and any proxy before the server")
+
+
+def _is_conductors(body: str) -> bool:
+    """Say whether this is Conductor's error document.
+
+    Whatever stands before it (an ingress, a gateway) says 404 as well, of any address, while Conductor is away. Taken
+    for Conductor's, it would have every worker kill every body.
+    """
+    try:
+        document: Json = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "retryable" in document

@@ -37,6 +37,7 @@ def assignment_of(task: Mapping[str, Json]) -> Assignment:
         logical_task=f"{task['workflowInstanceId']}/{task['referenceTaskName']}",
         number=number_of(task),
         input=json.dumps(task.get("inputData") or {}, ensure_ascii=False),
+        response_timeout=task.get("responseTimeoutSeconds") or None,  # 0: Conductor waits for ever
     )
 
 

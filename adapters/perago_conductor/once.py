@@ -49,16 +49,21 @@ class Once:
         *,
         content: str | bytes | None = None,
         params: list[tuple[str, str]] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | None] | None = None,
         timeout: object = None,
     ) -> Response:
-        """Send, and read the whole answer; the library says how long to wait in an object of httpx, if at all."""
+        """Send, and read the whole answer; the library says how long to wait in an object of httpx, if at all.
+
+        A header without a value is left out: the library's token, if it could not be renewed. The server then asks for
+        one, and it is tried again.
+        """
         body = content.encode() if isinstance(content, str) else content
-        limit = urllib3.Timeout(connect=self._timeout, read=getattr(timeout, "read", None) or self._timeout)
+        given = {name: value for name, value in (headers or {}).items() if value is not None}
+        limit = urllib3.Timeout(connect=self._timeout, total=getattr(timeout, "read", None) or self._timeout)
         target = f"{url}?{urlencode(params)}" if params else url
         try:
             answer = self._pool.request(
-                method, target, body=body, headers=headers, timeout=limit, redirect=False, preload_content=True
+                method, target, body=body, headers=given, timeout=limit, redirect=False, preload_content=True
             )
         except (NewConnectionError, ConnectTimeoutError, NameResolutionError) as problem:
             raise NeverSent(_words(problem)) from None

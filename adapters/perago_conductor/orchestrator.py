@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 from perago_conductor.connection import Connection, Gone, Unreachable
@@ -80,19 +81,20 @@ class ConductorOrchestrator:
         # What another name's poll has assigned would be run by nobody if this were a failure.
         return Done(tuple(found), operations)
 
-    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+    def reload(self, workflow_id: str, task_id: str, *, within: float = inf) -> Answer[TaskSnapshot | None]:
         """Read the task, then its workflow; of a completed one also what the workflow went on with.
 
         Two small documents, not the workflow with all its tasks: that one grows with every step and every result.
         """
-        read = self.connection.ask("GET", "/tasks/{id}", {"id": task_id})
+        read = self.connection.ask("GET", "/tasks/{id}", {"id": task_id}, within=within)
         if isinstance(read, Gone):
             return Done(None)
         if not isinstance(read, Done):
             return read
         task: Json = read.value
         whole = "true" if task["status"] == TaskStatus.COMPLETED.value else "false"
-        read = self.connection.ask("GET", "/workflow/{id}", {"id": workflow_id}, query={"includeTasks": whole})
+        query = {"includeTasks": whole}
+        read = self.connection.ask("GET", "/workflow/{id}", {"id": workflow_id}, query=query, within=within)
         if isinstance(read, Gone) or task["workflowInstanceId"] != workflow_id:
             return Done(None, operations=2)
         if not isinstance(read, Done):
@@ -109,22 +111,24 @@ class ConductorOrchestrator:
         Conductor takes the first result of an open task and ignores the rest, so sending it again changes nothing if
         it arrived. But a task that was handed out again meanwhile would take it for its new owner's.
         """
-        end = time.monotonic() + attempt.budget.completion_reserve
-        answer = self._send(attempt, result)
+        reserve = attempt.budget.completion_reserve
+        end = time.monotonic() + reserve
+        within = reserve / 3  # else the first request that nobody answers uses up the time of all others
+        answer = self._send(attempt, result, within)
         uncertain = isinstance(answer, Unknown)
         for pause in _PAUSES:
             if not isinstance(answer, Unknown | Unreachable) or time.monotonic() + pause > end:
                 break
             time.sleep(pause)
-            seen = self.reload(attempt.workflow_id, attempt.task_id)
+            seen = self.reload(attempt.workflow_id, attempt.task_id, within=within)
             if not isinstance(seen, Done):
                 continue
             if not _is_delivery_of(attempt, seen.value):
                 break
-            answer = self._send(attempt, result)
+            answer = self._send(attempt, result, within)
             uncertain = uncertain or isinstance(answer, Unknown)
-        if isinstance(answer, Unreachable) and uncertain:
-            return Unknown(answer.reason)  # an earlier try may have arrived
+        if isinstance(answer, NotDone) and uncertain:
+            return Unknown(f"an earlier try had no answer and may have arrived; then {answer.reason}")
         return answer
 
     def log(self, task_id: str, line: str) -> None:
@@ -159,11 +163,11 @@ class ConductorOrchestrator:
             return Unknown(f"expected a list of tasks named {name!r}, found {type(answer.value).__name__}")
         return answer
 
-    def _send(self, attempt: Attempt, result: Result) -> Answer[None]:
+    def _send(self, attempt: Attempt, result: Result, within: float) -> Answer[None]:
         status = status_of(result)
         if isinstance(result, Completed):
-            return self._update(attempt, status, output=output_of(attempt, result))
-        return self._update(attempt, status, reason=_text(str(result.refusal))[:REASON_MAX])
+            return self._update(attempt, status, output=output_of(attempt, result), within=within)
+        return self._update(attempt, status, reason=_text(str(result.refusal))[:REASON_MAX], within=within)
 
     def _update(
         self,
@@ -173,6 +177,7 @@ class ConductorOrchestrator:
         output: dict[str, Json] | None = None,
         reason: str | None = None,
         extend: bool = False,
+        within: float = inf,
     ) -> Answer[None]:
         body = update(
             attempt.workflow_id,
@@ -183,7 +188,7 @@ class ConductorOrchestrator:
             reason=reason,
             extend=extend,
         )
-        answer = self.connection.ask("POST", "/tasks", body=body)
+        answer = self.connection.ask("POST", "/tasks", body=body, within=within)
         return Done(None) if isinstance(answer, Done) else answer
 
 

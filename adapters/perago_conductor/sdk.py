@@ -6,6 +6,8 @@ What it does by itself and must not do here:
 * After such an error it replaces the transport by one that knows neither our CA nor our time-outs.
 * Its models turn an answer with a field they dislike into ``None``, which would look like an empty queue. So answers
   are read as plain JSON; only what we send is one of its models.
+* A 404 to its request for a token makes it forget key and secret for good: it takes the server for an open one. But a
+  proxy says 404 as well, while the server behind it starts. So it is given them anew for each request.
 
 It keeps authentication: a token for key and secret, renewed before it ends or when the server no longer knows it.
 """
@@ -13,11 +15,12 @@ It keeps authentication: a token for key and secret, renewed before it ends or w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 from conductor.client.configuration import configuration  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 from conductor.client.http import api_client, models  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
@@ -35,11 +38,21 @@ _LockedOut: type[Exception] = _library.rest.AuthorizationException
 _SUCCESS = range(200, 300)
 
 
+def _names_nobody(_access: object, _attribute: Attribute[str], url: str) -> None:
+    """Refuse an address with a password in it: addresses are logged, and are part of reasons."""
+    if "@" in url:
+        message = (
+            f"expected an address such as https://host/api, found something before {url.rpartition('@')[2]!r}: "
+            "give who you are apart from it, as key and secret"
+        )
+        raise ValueError(message)
+
+
 @frozen
 class Access:
     """Where the server is and how to be let in. ``timeout``: seconds for an answer, beyond what a long poll waits."""
 
-    url: str
+    url: str = field(validator=_names_nobody)
     key: str = ""
     secret: str = field(default="", repr=False)
     ca: Path | None = None
@@ -54,7 +67,10 @@ class Access:
 
 @frozen
 class Request:
-    """What to ask. ``places`` fill the braces of the path; ``wait``: seconds the server may take its time for."""
+    """What to ask. ``places`` fill the braces of the path; ``wait``: seconds the server may take its time for.
+
+    ``within``: seconds for an answer, if fewer than for any other.
+    """
 
     method: str
     path: str
@@ -62,14 +78,16 @@ class Request:
     query: Mapping[str, str | int] = field(factory=dict[str, "str | int"])
     body: object = None
     wait: float = 0.0
+    within: float = inf
 
 
 @frozen
 class Refused(Exception):  # noqa: N818  as above
-    """The server answered with something else than success."""
+    """Whoever answered, answered with something else than success. ``body``: in which words."""
 
     status: int
     message: str
+    body: str = ""
 
 
 class Sdk:
@@ -81,9 +99,10 @@ class Sdk:
         self._url = access.api
         settings: Any = _configuration.Configuration(server_api_url=access.api)
         # Else an environment variable of that name would decide, whatever our own settings say.
-        settings.authentication_settings = (
+        self._credentials: Any = (
             _configuration.AuthenticationSettings(key_id=access.key, key_secret=access.secret) if access.key else None
         )
+        settings.authentication_settings = self._credentials
         settings.http_connection = self._http
         self._api: Any = _library.ApiClient(settings)
 
@@ -108,6 +127,7 @@ class Sdk:
             raise _what_happened(problem) from None
 
     def _call(self, request: Request) -> Json:
+        self._api.configuration.authentication_settings = self._credentials
         return self._api.call_api(
             request.path,
             request.method,
@@ -117,7 +137,7 @@ class Sdk:
             body=request.body,
             response_type="object",
             _return_http_data_only=True,
-            _request_timeout=self._timeout + request.wait,
+            _request_timeout=min(self._timeout, request.within) + request.wait,
         )
 
     def send_text(self, path: str, text: str) -> None:
@@ -159,4 +179,4 @@ def _what_happened(problem: Any) -> Exception:  # noqa: ANN401  the library's, u
         return cause
     if not problem.status:
         return Unanswered(str(problem.reason))
-    return Refused(int(problem.status), str(problem.message or problem.reason or "no reason given"))
+    return Refused(int(problem.status), str(problem.message or problem.reason or "no reason given"), problem.body or "")

@@ -39,7 +39,8 @@ def hand_out(connection: sqlite3.Connection, moment: Moment, worker_id: str, tas
     sign_of_life(connection, moment, task_id)
     found = snapshot(connection, workflow_id, task_id)
     assert found is not None
-    return Assignment(found, name, f"{workflow_id}/{step}", number, given)
+    patience = definition_of(connection, workflow_id, position).response_timeout
+    return Assignment(found, name, f"{workflow_id}/{step}", number, given, patience)
 
 
 def snapshot(connection: sqlite3.Connection, workflow_id: str, task_id: str) -> TaskSnapshot | None:

@@ -47,6 +47,15 @@ def place_of(assignment: Assignment, definition: TaskDefinition) -> Place:
     )
 
 
+def patience_of(assignment: Assignment, definition: TaskDefinition) -> float:
+    """Give for how many seconds of silence the attempt stays ours: what it was handed out with, never more than ours.
+
+    It may have been handed out with less than we declare: another release has registered, and our start only warned.
+    """
+    given = assignment.response_timeout
+    return definition.response_timeout if given is None else min(given, definition.response_timeout)
+
+
 def _handed_on(text: str) -> WorkspaceRef:
     document: Any = json.loads(text)
     try:

@@ -184,13 +184,24 @@ class Lookout:
         ends = self._clock.wall() + round((until - self._clock.now()) * 1000)
         sign = Sign(own.attempt.workflow_id, own.attempt.task_id, self._worker_id, ends)
         if own.sign is None:
-            answer = self._coordination.create_if_absent(sign.key, sign.text(), lease)
-            if isinstance(answer, Done) and answer.value.value != sign.text():
-                # A predecessor's, of the same task delivered again: it is ours to speak of now.
-                self._coordination.swap(sign.key, answer.value.value, sign.text())
+            written = self._begin(sign, lease)
         else:
-            self._coordination.swap(sign.key, own.sign.text(), sign.text())
-        own.sign, own.told = sign, until
+            swapped = self._coordination.swap(sign.key, own.sign.text(), sign.text())
+            written = isinstance(swapped, Done) and swapped.value
+        # If it was not written, or nobody knows, the next look begins with what stands. Were it taken for written, no
+        # swap would ever hit again: our sign would stand still, and peers would waste their nudges on us.
+        own.sign, own.told = (sign, until) if written else (None, -1.0)
+
+    def _begin(self, sign: Sign, lease: str | None) -> bool:
+        """Write a sign anew, under our lease; what stands is a predecessor's of the same task, or a lost one of ours.
+
+        It is taken away first: a swap would leave it bound to the predecessor's lease, and it would go with that.
+        """
+        made = self._coordination.create_if_absent(sign.key, sign.text(), lease)
+        if isinstance(made, Done) and made.value.value != sign.text():
+            self._coordination.swap(sign.key, made.value.value, None)
+            made = self._coordination.create_if_absent(sign.key, sign.text(), lease)
+        return isinstance(made, Done) and made.value.value == sign.text()
 
     def _leased(self) -> str | None:
         """Give our lease, renewed often enough that our signs outlive us by the longest patience and some."""

@@ -25,7 +25,7 @@ from perago_core.results import Outcome
 from perago_core.rows import Event, Fired
 from perago_core.trace import Tracer
 from perago_core.values import Attempt, Backing
-from perago_worker.assignments import Place, UnreadableInput, place_of
+from perago_worker.assignments import Place, UnreadableInput, patience_of, place_of
 from perago_worker.failing import Watcher
 from perago_worker.heartbeat import Heartbeat
 from perago_worker.inside import InTheWorker
@@ -95,12 +95,13 @@ class Runtime:
             workspace = self.workspace
         else:
             workspace = UnreadableInput(place.trouble)
+        patience = patience_of(assignment, definition)
         heart = Heartbeat(
             attempt,
             self.orchestrator,
             self.clock,
-            interval=min(self.node.budget.heartbeat_interval, definition.response_timeout / 3),
-            patience=definition.response_timeout,
+            interval=min(self.node.budget.heartbeat_interval, patience / 3),
+            patience=patience,
             since=polled_at,
             on_loss=lambda why: self.workspace.cancel(attempt, why),
         )

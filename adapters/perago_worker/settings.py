@@ -9,10 +9,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from perago_core.budget import PublishBudget
+
+
+def _names_nobody(url: str) -> str:
+    """Refuse an address with a password in it: addresses are logged, and are part of reasons."""
+    if "@" in url:
+        message = (
+            f"expected an address such as https://host, found something before {url.rpartition('@')[2]!r}: "
+            "give who you are apart from it, as key and secret"
+        )
+        raise ValueError(message)
+    return url
+
+
+#: Where a server is, and nothing else.
+Address = Annotated[str, AfterValidator(_names_nobody)]
 
 
 def _split(value: object) -> object:
@@ -37,7 +52,7 @@ class StoreSettings(_Section):
 
     kind: Literal["local", "lakefs"] = "local"
     path: Path = Path(".perago/store")
-    url: str = ""
+    url: Address = ""
     access_key: str = ""
     secret_key: SecretStr = SecretStr("")
     ca: Path | None = None
@@ -49,13 +64,14 @@ class StoreSettings(_Section):
 class OrchestratorSettings(_Section):
     """Who hands out attempts. ``on_drift``: what a start does where others have registered something else than ours.
 
-    ``domain``: take only tasks of workflows that were started for it. ``timeout``: seconds for an answer;
-    ``poll_wait``: how long a poll waits for work, which Conductor does for at most 5.
+    ``domain``: take only tasks of workflows that were started for it. ``timeout``: seconds for an answer; to a result
+    at most a third of ``budget.completion_reserve``, so that it can be sent again. ``poll_wait``: how long a poll waits
+    for work, which Conductor does for at most 5.
     """
 
     kind: Literal["local", "conductor"] = "local"
     path: Path = Path(".perago/orchestrator.db")
-    url: str = ""
+    url: Address = ""
     key: str = ""
     secret: SecretStr = SecretStr("")
     ca: Path | None = None

@@ -62,7 +62,8 @@ def response_timeout(task: TaskDefinition, budget: PublishBudget) -> int:
     """Give whole seconds, because Conductor cuts the rest off: at 2.5 a worker would trust in half a second too much.
 
     At least what the budget asks for between the last heartbeat, which must not overlap the result, and the moment the
-    result has arrived. The worker itself still counts with what the task declares, which is never longer (T-P5).
+    result has arrived. The worker itself counts with what the task declares, which is never longer (T-P5), or with what
+    the attempt was handed out with if that is less.
     """
     return math.ceil(max(task.response_timeout, budget.heartbeat_interval + budget.completion_reserve))
 

@@ -41,14 +41,20 @@ def failover(folder: Path, url: str, *, nudge: bool, limit: float) -> float:
                 # Past its first response time-out: what is noticed late is the silence after that.
                 time.sleep(_BEATS)
                 assert peer.poll() is None
+                held = attempts()[-1]
+                owned = (held.task_id, held.status) == (begun.task_id, TaskStatus.IN_PROGRESS)
+                assert owned, "the victim had lost its task before it was killed"
                 victim.kill()
                 killed = time.monotonic()
                 while (now := attempts()) and now[-1].task_id == begun.task_id:
                     if time.monotonic() - killed > limit:
                         return limit
                     time.sleep(0.05)
+                seconds = time.monotonic() - killed
                 assert now[0].status is TaskStatus.TIMED_OUT
-                return time.monotonic() - killed
+                if nudge:  # else it would be luck: at times Conductor notices by itself
+                    eventually(lambda: "given up after a nudge" in log.read_text(), "word of a nudge")
+                return seconds
 
 
 @contextmanager

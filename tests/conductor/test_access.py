@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from perago_conductor.sdk import Access
 from perago_core.answers import NotDone
 from perago_core.attempt.known import is_accepted
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
+from tests.conductor.front import Word
 from tests.conductor.gateway import KEY, SECRET, Gateway, guarded
 from tests.conductor.operating import Operator
 from tests.conformance.support import done
@@ -52,6 +54,54 @@ def test_key_and_secret_are_exchanged_for_tokens_and_a_token_that_ended_is_renew
         done(port.report(wide(task), completed()))
         assert is_accepted(wide(task), reload(port, task))
     assert operator.logs(task.snapshot.task_id) == ["in the middle"]
+
+
+NOT_FOUND = Word(404, "404 page not found", "text/plain")
+NO_TOKEN = pytest.mark.parametrize("word", [NOT_FOUND, Word(503)], ids=["404", "503"])
+
+
+def is_let_in_again(port: ConductorOrchestrator, gateway: Gateway) -> None:
+    """Be refused while there are no tokens, in the server's words, and let in as soon as there are."""
+    refused = port.poll("worker-1", ("clean",), 1)
+    assert isinstance(refused, NotDone), refused
+    assert "Token is expired" in refused.reason
+    gateway.instead = None
+    assert done(port.poll("worker-1", ("clean",), 1)) == ()
+
+
+@NO_TOKEN
+def test_a_token_that_could_not_be_had_at_the_start_is_asked_for_again(
+    operator: Operator, gateway: Gateway, certificates: Certificates, word: Word
+) -> None:
+    """The library takes a 404 for a server without users, for good; a proxy says it while the server starts."""
+    gateway.instead = word
+    with closing(opened(gateway, certificates, operator, SECRET)) as port:
+        is_let_in_again(port, gateway)
+
+
+@NO_TOKEN
+def test_a_token_that_could_not_be_had_when_the_old_one_ended_is_asked_for_again(
+    operator: Operator, gateway: Gateway, certificates: Certificates, word: Word
+) -> None:
+    with closing(opened(gateway, certificates, operator, SECRET)) as port:
+        gateway.instead = word
+        gateway.forget_tokens()
+        is_let_in_again(port, gateway)
+
+
+@NO_TOKEN
+def test_a_token_that_could_not_be_renewed_before_its_end_is_asked_for_again(
+    operator: Operator,
+    gateway: Gateway,
+    certificates: Certificates,
+    word: Word,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with closing(opened(gateway, certificates, operator, SECRET)) as port:
+        gateway.instead = word
+        later = time.time() + 3600  # the library renews after 45 minutes
+        monkeypatch.setattr(time, "time", lambda: later)
+        is_let_in_again(port, gateway)
 
 
 def test_a_wrong_secret_is_not_done_and_is_never_told(

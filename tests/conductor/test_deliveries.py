@@ -59,6 +59,19 @@ def test_retry_after_a_response_timeout(operator: Operator, port: ConductorOrche
     assert (new.number > old.number, new.logical_task) == (True, old.logical_task)
 
 
+def test_a_delivery_says_after_which_silence_it_is_over_whatever_was_registered_since(
+    operator: Operator, port: ConductorOrchestrator
+) -> None:
+    """A worker that counted with what it declares, or what is registered now, would publish after its time."""
+    operator.response_timeout = 1
+    operator.start(("clean",), MAIN, FIRST_REF)
+    operator.register("clean", response_timeout=600)
+    old = polled(port)
+    assert old.response_timeout == 1
+    times_out(operator, port, old)
+    assert polled(port, worker="worker-2").response_timeout == 1
+
+
 def test_a_poll_whose_answer_was_lost_leaves_a_task_that_times_out(
     operator: Operator, port: ConductorOrchestrator
 ) -> None:

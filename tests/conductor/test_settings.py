@@ -31,6 +31,13 @@ def test_conductors_own_names_are_enough_and_the_secret_is_never_shown(operator:
     orchestrator.close()
 
 
+def test_an_address_with_a_password_in_it_is_refused_without_telling_it() -> None:
+    """Addresses are part of every reason; etcd's are refused alike."""
+    with pytest.raises(ValueError, match="'conductor/api'") as caught:
+        ConductorOrchestrator("https://me:hunter2@conductor/api")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_missing_address_is_told_with_the_name_to_set(tmp_path: Path) -> None:
     with pytest.raises(StackError, match="CONDUCTOR_SERVER_URL"):
         open_stack(load(tmp_path, {"orchestrator": {"kind": "conductor"}}, {}))

@@ -11,14 +11,25 @@ import pytest
 
 from perago_conductor import ConductorOrchestrator
 from perago_conductor.connection import Unreachable
-from perago_core.answers import Unknown
+from perago_core.answers import NotDone, Unknown
 from perago_core.attempt.known import is_accepted
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FIRST_REF, LAST_REF, MAIN, completed, polled, reload, wide
+from tests.conductor.front import Asked, Word, fronted
 from tests.conductor.operating import Operator
 from tests.conformance.support import done
 from tests.servers.conductor import Conductor
-from tests.servers.faulty_proxy import LOSE_ANSWER, LOSE_REQUEST, Fate, FaultyProxy, Predicate, Request, always, when
+from tests.servers.faulty_proxy import (
+    LOSE_ANSWER,
+    LOSE_REQUEST,
+    Fate,
+    FaultyProxy,
+    Gate,
+    Predicate,
+    Request,
+    always,
+    when,
+)
 from tests.servers.server import free_port
 
 
@@ -103,6 +114,42 @@ def test_a_result_that_had_no_answer_is_sent_until_it_has_one(
     assert is_accepted(wide(task), reload(distant, task))
 
 
+def test_a_result_that_nobody_answers_is_sent_again_while_there_is_time(
+    operator: Operator, proxy: FaultyProxy, distant: ConductorOrchestrator
+) -> None:
+    """A silent server: what is waited for an answer elsewhere (30 s here) is more than the whole reserve."""
+    operator.start(("clean",), MAIN, FIRST_REF)
+    task = polled(distant)
+    proxy.forget()
+    silence = Gate()
+    proxy.script = when(is_report, Fate(before=silence), times=1)
+    answer = distant.report(wide(task), completed())
+    silence.open()
+    assert not isinstance(answer, NotDone)
+    assert len([each for each in proxy.seen if is_report(each)]) > 1
+    assert is_accepted(wide(task), reload(distant, task))
+
+
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_a_result_that_may_have_arrived_is_unknown_whatever_is_answered_to_the_next_try(
+    conductor_server: Conductor, operator: Operator, port: ConductorOrchestrator, status: int
+) -> None:
+    """Told "not done", a worker would believe that nobody has its result."""
+    operator.start(("clean",), MAIN, FIRST_REF)
+    task = polled(port)
+    gone = operator.call("GET", "/tasks/no-such-task", expected=(404,)).text
+    words = [Word(504), Word(status, gone)]
+
+    def says(asked: Asked) -> Word | None:
+        return words.pop(0) if asked.method == "POST" else None
+
+    with fronted(conductor_server.url, says) as url, closing(ConductorOrchestrator(url)) as distant:
+        answer = distant.report(wide(task), completed())
+    assert words == []
+    assert isinstance(answer, Unknown), answer
+    assert str(status) in answer.reason
+
+
 def test_a_result_is_not_sent_again_to_a_task_that_has_a_new_owner(
     operator: Operator, proxy: FaultyProxy, distant: ConductorOrchestrator, port: ConductorOrchestrator
 ) -> None:
@@ -150,6 +197,32 @@ def test_an_address_where_nobody_serves_the_api_does_not_make_tasks_disappear(
         answer = elsewhere.reload(task.snapshot.workflow_id, task.snapshot.task_id)
     assert isinstance(answer, Unknown)
     assert "orchestrator.url" in answer.reason
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        Word(404, "404 page not found\n", "text/plain"),
+        Word(404, "default backend - 404", "text/plain"),
+        Word(404, '{"message": "no Route matched with those values"}'),
+        Word(404, "<html><title>404 Not Found</title></html>", "text/html"),
+        Word(404, '["retryable"]'),
+        Word(404),
+    ],
+    ids=["traefik", "ingress", "kong", "nginx", "list", "empty"],
+)
+def test_what_a_proxy_says_while_conductor_is_away_does_not_make_tasks_disappear(
+    conductor_server: Conductor, operator: Operator, port: ConductorOrchestrator, word: Word
+) -> None:
+    """A 404 in other words than Conductor's. Read as "gone", it would kill every body of every worker."""
+    operator.start(("clean",), MAIN, FIRST_REF)
+    task = polled(port)
+    with fronted(conductor_server.url, lambda _: word) as url, closing(ConductorOrchestrator(url)) as distant:
+        answers = distant.reload(task.snapshot.workflow_id, task.snapshot.task_id), distant.extend(wide(task))
+    for answer in answers:
+        assert isinstance(answer, Unknown), answer
+        assert "orchestrator.url" in answer.reason
+    assert reload(port, task) == task.snapshot
 
 
 def test_the_address_of_the_server_is_enough(operator: Operator) -> None:

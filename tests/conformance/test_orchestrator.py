@@ -70,6 +70,7 @@ def test_a_polled_task_carries_its_input_and_its_place(orchestrator: Orchestrato
     assert seen.poll_count > 0
     assert (seen.result_execution, seen.result_ref) == (None, None)
     assert assignment.task_name == "clean"
+    assert assignment.response_timeout == orchestrator.response_timeout
     place = place_of(assignment)
     assert (place["repository"], place["branch"], place["ref"]) == (MAIN.repository, MAIN.branch, FIRST_REF)
 

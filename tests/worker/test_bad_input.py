@@ -90,7 +90,7 @@ CASES = (
     Case("endless recursion", "recursion", "RecursionError"),
     Case("hangs", "hang", "ran longer than 0.5 s"),
     Case("hangs and ignores SIGTERM", "stubborn", "ran longer than 0.5 s"),
-    Case("stops itself", "stopped", "ran longer than 0.5 s"),
+    Case("stops itself", "stopped", "ran longer than 2 s"),
     # The result
     Case("11 MiB of output", "big-output", "at most 3080192 bytes; found 11534338"),
     Case("another type than declared", "wrong-type", "as task 'wrong-type' declares it; found dict"),

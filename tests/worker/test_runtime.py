@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import define, evolve
 
 from perago_core.results import Completed, FailedTerminally, Outcome
-from perago_core.values import TaskStatus
+from perago_core.values import Attempt, TaskStatus
 from perago_worker.pipelines import PipelineView
 from perago_worker.settings import PipelineSettings, StepSettings
 from tests.worker.embedded import Embedded, embedded
@@ -106,6 +109,34 @@ def test_what_became_of_an_attempt_is_in_the_log_of_its_task(worker: Embedded) -
     lines = worker.words.log(attempt.task_id)
     assert lines[0] == "progress 100% files written"
     assert lines[-1].endswith(f"completed with {attempt.ref}, accepted [atomic]")
+
+
+@define
+class Deadline:
+    """Stands where signs of life are shown, and keeps until when the attempt was ours at first."""
+
+    until: float = 0.0
+
+    @contextmanager
+    def showing(self, attempt: Attempt, until: Callable[[], float]) -> Generator[None]:  # noqa: ARG002  as it is called
+        self.until = until()
+        yield
+
+
+@pytest.mark.parametrize(("registered", "ours"), [(1.5, 1.5), (600.0, 3.0)])
+def test_an_attempt_is_ours_for_no_longer_than_it_was_handed_out_with(
+    worker: Embedded, registered: float, ours: float
+) -> None:
+    """Registered with less than the task declares, it is given to somebody else that much sooner."""
+    declared = worker.tasks["write"]
+    worker.words.register([evolve(declared, response_timeout=registered)])
+    workflow = worker.start("write", worker.head(), text=str(registered))
+    worker.words.register([declared])
+    polled_at = worker.stack.clock.now()
+    deadline: Any = Deadline()
+    evolve(worker.runtime, lookout=deadline).run(worker.poll(), polled_at)
+    worker.words.stop(workflow, "the test is over")
+    assert (declared.response_timeout, deadline.until - polled_at) == (3.0, pytest.approx(ours))
 
 
 def test_a_second_execution_of_one_attempt_publishes_nothing(worker: Embedded) -> None:

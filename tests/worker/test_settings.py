@@ -117,6 +117,15 @@ def test_secrets_are_never_printed_logged_or_part_of_an_error(
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("section", ["store", "orchestrator"])
+@pytest.mark.parametrize("url", [f"https://me:{SECRET}@host/api", f"me:{SECRET}@host", f"https://me:a/{SECRET}@host"])
+def test_an_address_with_a_password_in_it_is_refused_without_telling_it(tmp_path: Path, section: str, url: str) -> None:
+    """Addresses are logged, and are part of reasons; secrets have settings of their own."""
+    with pytest.raises(SettingsError, match=rf"{section}\.url: expected an address") as caught:
+        load(tmp_path, {section: {"url": url}}, {})
+    assert SECRET not in str(caught.value)
+
+
 def test_settings_cannot_change_once_they_are_read(tmp_path: Path) -> None:
     settings: Settings = load(tmp_path, {}, {})
     with pytest.raises(ValueError, match="frozen"):

@@ -180,6 +180,7 @@ class SimulatedOrchestrator(ByReference):
             logical_task=f"{workflow.id}/{task.step}/{name}",
             number=number,
             input=json.dumps({"params": {}, "workspace": {**target, "ref_type": "commit", "ref": task.input}}),
+            response_timeout=workflow.response_timeout,
         )
 
     def _schedule(

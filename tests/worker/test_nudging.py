@@ -1,0 +1,124 @@
+"""Signs of life on a coordination that loses an answer: they go on, so that nudges are left for when they stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+from perago_core.answers import Answer, Done, Unknown
+from perago_core.ports import Coordination
+from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
+from perago_local.coordination import SqliteCoordination
+from perago_worker.clock import SystemClock
+from perago_worker.nudging import SIGNS, Lookout, Sign
+from tests.etcd.server import running
+from tests.worker.embedded import Faulty
+
+PATIENCE = 10.0
+ATTEMPT = Attempt("w", "t", 0, "w/t", 1, "run", Target("lake", "main"), CommitRef("A"), Backing.SOFT)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "etcd"])
+def coordination(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordination]:
+    folder = tmp_path_factory.mktemp("signs")
+    if request.param == "sqlite":
+        with closing(SqliteCoordination(folder / "coordination.db")) as opened:
+            yield opened
+        return
+    with running(folder) as server, closing(server.recipe(prefix="signs/")()) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def empty(coordination: Coordination) -> None:
+    """Begin each test without signs."""
+    listed = coordination.list("")
+    assert isinstance(listed, Done)
+    for entry in listed.value:
+        coordination.swap(entry.key, entry.value, None)
+
+
+@define
+class Wall(SystemClock):
+    """A clock that can be put forward."""
+
+    ahead: float = 0.0
+
+    def now(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def wall(self) -> int:
+        return round((time.time() + self.ahead) * 1000)
+
+
+@define
+class Asked:
+    """Takes down how often an orchestrator was nudged that still sees the attempt run."""
+
+    nudges: list[str] = field(factory=list[str])
+
+    def nudge(self, workflow_id: str) -> Answer[None]:
+        self.nudges.append(workflow_id)
+        return Done(None)
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+        return Done(TaskSnapshot(workflow_id, task_id, 0, TaskStatus.IN_PROGRESS, "me"))
+
+
+def lookout(coordination: object, clock: Wall, asked: Asked, name: str) -> Lookout:
+    """Make one that looks only when it is told to."""
+    port: Any = coordination
+    return Lookout(asked, port, clock, name, PATIENCE, 3600.0)
+
+
+@pytest.mark.parametrize("call", ["create_if_absent", "swap"])
+@pytest.mark.parametrize("arrived", [True, False], ids=["answer lost", "request lost"])
+def test_a_lost_answer_does_not_stop_the_signs_of_a_worker_that_lives(
+    coordination: Coordination, call: str, *, arrived: bool
+) -> None:
+    """Else peers spend their nudges on it, and have none when it dies."""
+    losing = [True]
+
+    def once(real: Any, *words: object) -> object:  # noqa: ANN401  any method of a port
+        if not losing:
+            return real(*words)
+        losing.clear()
+        if arrived:
+            real(*words)
+        return Unknown("the leader has changed")
+
+    clock, asked = Wall(), Asked()
+    me = lookout(Faulty(coordination, **{call: once}), clock, Asked(), "me")
+    peer = lookout(coordination, clock, asked, "peer")
+    with me.showing(ATTEMPT, lambda: clock.now() + PATIENCE):
+        for _ in range(4):
+            me.look()
+            clock.ahead += PATIENCE / 2
+        me.look()
+        peer.look()
+        assert not losing
+        assert asked.nudges == []
+        clock.ahead += PATIENCE + 1
+        peer.look()
+        assert asked.nudges == ["w"]
+    me.look()
+    assert coordination.list(SIGNS) == Done(())
+
+
+def test_a_sign_taken_over_does_not_go_with_the_lease_of_the_worker_before(coordination: Coordination) -> None:
+    """The same task handed out again, to another worker: the first one's end must not hide the second one's."""
+    clock = Wall()
+    before, me = lookout(coordination, clock, Asked(), "before"), lookout(coordination, clock, Asked(), "me")
+    with before.open(), before.showing(ATTEMPT, lambda: clock.now() + PATIENCE):
+        before.look()
+        with me.showing(ATTEMPT, lambda: clock.now() + PATIENCE):
+            me.look()
+    # The lease of the first has been given back.
+    listed = coordination.list(SIGNS)
+    assert isinstance(listed, Done)
+    assert [sign.worker_id for entry in listed.value if (sign := Sign.read(entry))] == ["me"]

@@ -11,6 +11,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectedSession
 
+from perago_spark.address import check_address, refused
 from perago_spark.data_source import PeragoSource
 from perago_spark.settings import TASK_DEFAULTS, SparkSettings
 
@@ -19,10 +20,11 @@ class ConnectedSpark:
     """A connection to a server. Killing this process does not end its jobs there; interrupting them does."""
 
     def __init__(self, settings: SparkSettings) -> None:
+        check_address(settings.remote)
         self._conf = {**TASK_DEFAULTS, **settings.conf}
+        self._base = _connected(settings.remote)
         # For builders in a body: else theirs would start a Spark of its own in this process.
         os.environ.update(SPARK_REMOTE=settings.remote, SPARK_CONNECT_MODE_ENABLED="1")
-        self._base = ConnectedSession.builder.remote(settings.remote).create()
         self._session: ConnectedSession | None = None
 
     def task_session(self, group: str) -> SparkSession:
@@ -49,6 +51,13 @@ class ConnectedSpark:
         self._session = None
         _for_everyone(self._base)
         return "the body closed the connection" if self._base.is_stopped else None
+
+
+def _connected(remote: str) -> ConnectedSession:
+    try:
+        return ConnectedSession.builder.remote(remote).create()
+    except Exception as error:  # noqa: BLE001  whatever it is, it may quote the address, and nobody was asked yet
+        raise refused(f"one that PySpark cannot use: {type(error).__name__}") from None
 
 
 def _for_everyone(session: ConnectedSession) -> None:

@@ -20,7 +20,7 @@ from perago_spark import naming
 from perago_spark.arrow import Batch, Column, Footer, Kind, Schema, pa, pc, pq
 from perago_spark.digest import row_digest
 from perago_spark.place import taken
-from perago_spark.pruning import comparable
+from perago_spark.pruning import is_day
 from perago_spark.seal import DataFile, Range, combined
 
 Written: TypeAlias = tuple[Stored, DataFile]
@@ -193,10 +193,19 @@ def row_group_ranges(footer: Footer, number: int) -> dict[str, Range]:
             continue
         if column.path_in_schema != footer.schema.column(index).name:
             continue  # inside a list or a struct
-        low, high = comparable(known.min), comparable(known.max)
+        low, high = _bound(known, "min"), _bound(known, "max")
         if low is not None and high is not None and len(str(low)) <= _LONGEST >= len(str(high)):
             found[column.path_in_schema] = (low, high)
     return found
+
+
+def _bound(known: Any, end: str) -> int | str | None:  # noqa: ANN401  pyarrow
+    """Read one end of a range in a form that JSON has; ``None`` if it has none, or Python no such value."""
+    try:
+        value = getattr(known, end)
+    except (OverflowError, UnicodeDecodeError):  # the year 10000; text that is none
+        return None
+    return value if isinstance(value, int | str) else _json(value) if is_day(value) else None
 
 
 def _joined(ranges: list[dict[str, Range]]) -> dict[str, Range]:

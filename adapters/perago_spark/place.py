@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import astuple, frozen
+from attrs import frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.ports import Sink, Source
@@ -38,7 +38,7 @@ class ReadPlace:
         told = {
             "sourceToken": _packed(self.source),
             "folder": self.folder,
-            "conditions": json.dumps([astuple(each) for each in self.conditions]),
+            "conditions": _packed(self.conditions),  # a day is to arrive as a day, and text as text
         }
         return told if self.columns is None else {**told, "columns": json.dumps(self.columns)}
 
@@ -76,10 +76,7 @@ def read_place(options: Mapping[str, str]) -> ReadPlace:
         _unpacked(_needed(options, "sourceToken")),
         _needed(options, "folder"),
         None if columns is None else tuple(json.loads(columns)),
-        tuple(
-            Condition(column, operation, tuple(values))
-            for column, operation, values in json.loads(options.get("conditions", "[]"))
-        ),
+        _unpacked(options["conditions"]) if "conditions" in options else (),
     )
 
 

@@ -36,14 +36,3 @@ def end(leader: int) -> None:
     for each in below:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(each, signal.SIGKILL)
-
-
-def is_alive(pid: int) -> bool:
-    """Say whether there is such a process."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

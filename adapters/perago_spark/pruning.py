@@ -1,8 +1,11 @@
 """Which files and row groups can hold rows that a query wants, by least and greatest values alone.
 
 Always on the safe side: whatever is not understood keeps the file. Spark evaluates every filter again on what is read,
-so that a filter here only ever saves work. Fractions and points in time are left out: Spark has one NaN that is equal
-to itself and greater than all else, and time zones of its own.
+so that a filter here only ever saves work. So a value is compared only with a column of its own type, where Spark casts
+nothing. Counterexamples, seen: text is no day, though Spark makes one of ``2024-5-3``, and as text that comes after
+all of May; and a day is no text, for ``2024-10-1`` in a column of texts is the first of October, and comes after
+``2024-10-05``. Fractions, decimals and points in time are left out: Spark has one NaN that is equal to itself and
+greater than all else, and time zones of its own.
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ from __future__ import annotations
 import datetime as dt
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from attrs import frozen
 
 from perago_spark.seal import Range
 
-Comparable: TypeAlias = int | str
+Comparable: TypeAlias = int | str | dt.date
 
 #: Each operation with a test on the least and greatest value of a column and one wanted value.
 _TESTS: Final[Mapping[str, Callable[[Any, Any, Any], bool]]] = {
@@ -28,6 +31,8 @@ _TESTS: Final[Mapping[str, Callable[[Any, Any, Any], bool]]] = {
     ">=": lambda _low, high, value: operator.ge(high, value),
 }
 OPERATIONS: Final = tuple(_TESTS)
+#: What travels to where Spark plans the read. No subclass: its module may not be there, and a moment is no day.
+_PLAIN: Final = (int, bool, str, dt.date)
 
 
 @frozen
@@ -38,41 +43,80 @@ class Condition:
     operation: str
     values: tuple[Comparable, ...]
 
-    def may_hold(self, low: Comparable, high: Comparable) -> bool:
-        """Say whether some value between these two can meet it; values of another type are not judged."""
-        kinds = {type(each) for each in (low, high, *self.values)}
-        return len(kinds) > 1 or any(_TESTS[self.operation](low, high, each) for each in self.values)
+    def may_hold(self, kind: str, low: object, high: object) -> bool:
+        """Say whether some value between these two, of a column of this type, can meet it."""
+        understood = _KINDS.get(kind, _nothing)
+        least, greatest, *wanted = (understood(each) for each in (low, high, *self.values))
+        if least is None or greatest is None or None in wanted:
+            return True
+        return any(_TESTS[self.operation](least, greatest, each) for each in wanted)
 
 
 def condition(column: str, operation: str, values: Iterable[object]) -> Condition | None:
     """Make a condition; ``None`` if it is about something that is not compared here."""
-    given = tuple(values)
-    known = tuple(found for each in given if (found := comparable(each)) is not None)
-    return Condition(column, operation, known) if len(known) == len(given) else None
+    given: tuple[Any, ...] = tuple(values)
+    return Condition(column, operation, given) if all(type(each) in _PLAIN for each in given) else None
 
 
-def comparable(value: object) -> Comparable | None:
-    """Give a value in the form in which ranges are written; a day is its ISO text, which sorts the same way."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, int | str):
-        return value
-    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return value.isoformat()
+def may_match(
+    conditions: Iterable[Condition],
+    kinds: Mapping[str, str],
+    ranges: Mapping[str, Range],
+    partition: Mapping[str, Any],
+) -> bool:
+    """Say whether a file with these ranges and partition values can hold a row that meets all conditions.
+
+    ``kinds``: the type of each column, as Spark writes it in short.
+    """
+    return all(_may_meet(each, kinds.get(each.column, ""), ranges, partition) for each in conditions)
+
+
+def _may_meet(wanted: Condition, kind: str, ranges: Mapping[str, Range], partition: Mapping[str, Any]) -> bool:
+    if wanted.column in partition:
+        value = partition[wanted.column]
+        # A comparison with nothing is never true.
+        return value is not None and wanted.may_hold(kind, value, value)
+    if wanted.column in ranges:
+        return wanted.may_hold(kind, *ranges[wanted.column])
+    return True
+
+
+def is_day(value: object) -> TypeGuard[dt.date]:
+    """Say whether this is a day; for Python a point in time is one, too."""
+    return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+
+
+def _whole(value: object) -> Comparable | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _flag(value: object) -> Comparable | None:
+    return value if isinstance(value, bool) else None
+
+
+def _text(value: object) -> Comparable | None:
+    return value if isinstance(value, str) else None
+
+
+def _day(value: object) -> Comparable | None:
+    """Understand a day, or text that is one for everybody: as seals write days, and not as Spark reads them."""
+    if isinstance(value, str):
+        try:
+            day = dt.date.fromisoformat(value)
+        except ValueError:
+            return None
+        return day if day.isoformat() == value else None
+    return value if is_day(value) else None
+
+
+def _nothing(_value: object) -> Comparable | None:
     return None
 
 
-def may_match(conditions: Iterable[Condition], ranges: Mapping[str, Range], partition: Mapping[str, Any]) -> bool:
-    """Say whether a file with these ranges and partition values can hold a row that meets all conditions."""
-    return all(_may_meet(each, ranges, partition) for each in conditions)
-
-
-def _may_meet(wanted: Condition, ranges: Mapping[str, Range], partition: Mapping[str, Any]) -> bool:
-    if wanted.column in partition:
-        value = partition[wanted.column]
-        exact = comparable(value)
-        # A comparison with nothing is never true.
-        return value is not None and (exact is None or wanted.may_hold(exact, exact))
-    if wanted.column in ranges:
-        return wanted.may_hold(*ranges[wanted.column])
-    return True
+#: The columns that are compared, by type, each with what its values are.
+_KINDS: Final[Mapping[str, Callable[[object], Comparable | None]]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _whole),
+    "boolean": _flag,
+    "string": _text,
+    "date": _day,
+}

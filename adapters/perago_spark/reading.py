@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -25,7 +25,7 @@ from perago_spark.parquet import repeated, row_group_ranges
 from perago_spark.place import ReadPlace, taken
 from perago_spark.pruning import may_match
 from perago_spark.schemas import plain_schema, selected
-from perago_spark.seal import DataFile
+from perago_spark.seal import DataFile, Range
 from perago_spark.sparing import spare_imports
 
 #: Spark's own way from its types to Arrow's, whose types nobody knows.
@@ -50,11 +50,12 @@ class PeragoReader(DataSourceReader):
     def __init__(self, place: ReadPlace, schema: StructType) -> None:
         self._place = place
         self._schema = schema
+        self._kinds = {each.name: each.dataType.simpleString() for each in schema.fields}
 
     def partitions(self) -> Sequence[InputPartition]:
         """Deal the files that can hold wanted rows out to tasks."""
         dataset = dataset_of(self._place.source, self._place.folder)
-        files = [each for each in dataset.files if may_match(self._place.conditions, each.ranges, each.partition)]
+        files = [each for each in dataset.files if self._may_match(each.ranges, each.partition)]
         # Spark makes a partition of nothing if there is none, and would hand it to ``read``.
         return _dealt(files) or [Files(())]
 
@@ -68,13 +69,14 @@ class PeragoReader(DataSourceReader):
                 # Others may have let Spark write points in time as 96 bits, which hold more than nanoseconds can.
                 yield from self._batches(pq.ParquetFile(stream, coerce_int96_timestamp_unit="us"), each, schema)
 
+    def _may_match(self, ranges: Mapping[str, Range], partition: Mapping[str, Any]) -> bool:
+        return may_match(self._place.conditions, self._kinds, ranges, partition)
+
     def _batches(self, file: Any, known: DataFile, schema: Schema) -> Iterator[Batch]:  # noqa: ANN401  pyarrow
         wanted = [name for name in schema.names if name not in known.partition]
         footer = file.metadata
         groups = [
-            number
-            for number in range(footer.num_row_groups)
-            if may_match(self._place.conditions, row_group_ranges(footer, number), {})
+            number for number in range(footer.num_row_groups) if self._may_match(row_group_ranges(footer, number), {})
         ]
         for batch in file.iter_batches(row_groups=groups, columns=wanted):
             columns = [

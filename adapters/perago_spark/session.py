@@ -99,6 +99,9 @@ class OwnSpark:
 
     def __init__(self, base: SparkSession) -> None:
         self._base = base
+        inner: Any = base
+        inner._jsparkSession.sharedState()  # noqa: SLF001  made now: it adds a setting of its own to Hadoop's
+        self._hadoop = self._hadoop_settings()
 
     def task_session(self, group: str) -> SparkSession:
         """Make the session of one task and make it the one this thread finds.
@@ -132,7 +135,14 @@ class OwnSpark:
                 base.catalog.dropGlobalTempView(view.name)
         _for_everyone(base)
         left = context.statusTracker().getActiveJobsIds()
-        return f"the body left {len(left)} running job(s)" if left else None
+        if left:
+            return f"the body left {len(left)} running job(s)"
+        return None if self._hadoop.equals(self._hadoop_settings()) else "the body changed Hadoop's settings"
+
+    def _hadoop_settings(self) -> Any:  # noqa: ANN401  a map in Java, where it stays: it may hold secrets
+        """Copy Hadoop's settings: all sessions share them, and keys of a store are among them."""
+        inner: Any = self._base.sparkContext
+        return inner._jsc.hadoopConfiguration().getValByRegex("")  # noqa: SLF001  Spark has no other way to ask
 
 
 def activate(session: SparkSession) -> None:

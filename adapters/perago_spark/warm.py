@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -23,7 +22,8 @@ from attrs import field, frozen
 
 from perago_spark.java import java_environment
 from perago_spark.messages import Line, Order, Report, read_report, write_order
-from perago_spark.processes import end, is_alive
+from perago_spark.processes import end
+from perago_spark.scratch import claim, sweep
 from perago_spark.settings import read_settings
 
 #: What the interpreter runs: the worker's own search path first, because a task module may be anywhere.
@@ -34,6 +34,8 @@ HOME: Final = "home"
 Listener = Callable[[str], object]
 #: Lines of one task that are passed on; a body that prints without end fills nobody's log.
 _LINES: Final = 10_000
+#: Characters of one line that are passed on; each has up to four bytes.
+_CHARACTERS: Final = 4096
 
 
 @frozen
@@ -56,9 +58,9 @@ class WarmBody:
     def __init__(self, launch: Launch) -> None:
         # First of all: where there is no Java, nothing must be left.
         java = {} if read_settings(launch.settings).remote else java_environment(launch.environment)
-        self.scratch = launch.root / f"body-{os.getpid()}-{secrets.token_hex(4)}"
+        self.scratch, self._lock = claim(launch.root)
         home = self.scratch / HOME
-        home.mkdir(parents=True)
+        home.mkdir()
         here, there = socket.socketpair()
         self._line = Line(here)
         self._listener: Listener | None = None
@@ -81,7 +83,8 @@ class WarmBody:
                 },
                 # Java cannot change its folder later, and a relative path must mean the same to it as to the body.
                 cwd=home,
-                pass_fds=[there.fileno()],
+                # The lock, too: nobody removes the folder of a body that outlives its worker for a moment.
+                pass_fds=[there.fileno(), self._lock],
                 start_new_session=True,
             )
         # Not among the words of the command, which everybody on this machine can read: they may hold a secret.
@@ -121,6 +124,7 @@ class WarmBody:
             end(self.pid)
             self._process.wait()
             shutil.rmtree(self.scratch, ignore_errors=True)
+            os.close(self._lock)
 
     def close(self) -> None:
         """Let go of a killed process; called by whoever would otherwise wait for its word."""
@@ -128,11 +132,20 @@ class WarmBody:
 
     def _listen(self, output: IO[bytes]) -> None:
         with output:
-            for line in output:
+            for line in _beginnings(output):
                 self._left -= 1
                 if self._listener is not None and self._left >= 0:
                     with suppress(Exception):  # a listener informs; it cannot end a body
-                        self._listener(line.decode("utf-8", "backslashreplace").rstrip()[:4096])
+                        self._listener(line.decode("utf-8", "backslashreplace").rstrip()[:_CHARACTERS])
+
+
+def _beginnings(output: IO[bytes]) -> Iterator[bytes]:
+    """Give the beginning of each line and drop the rest. A body that never ends a line fills nobody's memory."""
+    is_new = True
+    while piece := output.readline(4 * _CHARACTERS):
+        if is_new:
+            yield piece
+        is_new = piece.endswith(b"\n")
 
 
 class WarmBodies:
@@ -191,8 +204,5 @@ class WarmBodies:
             return tuple(sorted(each.pid for each in self._all))
 
     def sweep(self) -> tuple[str, ...]:
-        """Remove the folders of processes whose worker is gone; give their names."""
-        gone = [each for each in self._launch.root.glob("body-*-*") if not is_alive(int(each.name.split("-")[1]))]
-        for each in gone:
-            shutil.rmtree(each, ignore_errors=True)
-        return tuple(sorted(each.name for each in gone))
+        """Remove the folders of processes that are gone, and their worker with them; give their names."""
+        return sweep(self._launch.root)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias, assert_never
+from typing import Final, Protocol, TypeAlias, assert_never
 
 from attrs import define, field, frozen
 
@@ -25,6 +25,8 @@ from perago_spark.warm import WarmBodies, WarmBody
 
 #: Told of each line a body writes.
 Listener: TypeAlias = Callable[[Attempt, str], object]
+#: Seconds a body is listened to, however late it is.
+_LEAST: Final = 0.001
 
 
 class Readable(Protocol):
@@ -180,7 +182,8 @@ class SparkWorkspace:
 
     def _wait(self, attempt: Attempt, mine: _Execution, body: WarmBody) -> Answer[BodyEvent]:
         try:
-            report = body.hear(max(0.0, mine.until - time.monotonic()))
+            # Not zero: a socket that waits for nothing says it would block, as if nobody were there.
+            report = body.hear(max(_LEAST, mine.until - time.monotonic()))
         except TimeoutError:
             self._let_go(mine, body, keep=False)
             limit = f"{mine.task.timeout:g} s"

@@ -80,7 +80,8 @@ def _parse(text: str) -> object:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise InputError("JSON", f"{str(error) or type(error).__name__} in {text[:40]!r}", _FIX) from None
+        # Says where it stops being JSON and quotes nothing of it: an input may hold a password.
+        raise InputError("JSON", str(error) or type(error).__name__, _FIX) from None
 
 
 def _no_constant(name: str) -> object:

@@ -116,6 +116,29 @@ def stops_spark(ws: SparkDatasets, _params: dict[str, Any]) -> object:
     return {"pid": os.getpid()}
 
 
+def sets_for_hadoop(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    context: Any = ws.spark.sparkContext
+    context._jsc.hadoopConfiguration().set("fs.s3a.secret.key", "mine")
+    return {"pid": os.getpid()}
+
+
+def unsets_for_hadoop(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    context: Any = ws.spark.sparkContext
+    context._jsc.hadoopConfiguration().unset("io.file.buffer.size")
+    return {"pid": os.getpid()}
+
+
+def writes_by_every_route(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    """Use what brings settings of its own: Hadoop's old and new formats, tables, streams' checkpoints."""
+    ws.write("arrow", _frame(ws))
+    ws.write("native", _frame(ws), via="native")
+    _frame(ws).write.orc("orc")
+    _frame(ws).rdd.saveAsTextFile("text")
+    _frame(ws).write.saveAsTable("own")
+    ws.spark.sql("drop table own")
+    return {"pid": os.getpid()}
+
+
 def writes_slowly(ws: SparkDatasets, params: dict[str, Any]) -> object:
     """Say in a file that a task runs, once for each attempt, and take long enough to be stopped in the middle."""
     marks = params["marks"]
@@ -190,6 +213,9 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
         looks_around,
         leaks_a_thread,
         stops_spark,
+        sets_for_hadoop,
+        unsets_for_hadoop,
+        writes_by_every_route,
         writes_slowly,
         writes_rows,
         names_its_java,

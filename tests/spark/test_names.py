@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from http import HTTPStatus
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from perago_core.ports import Stored
 from perago_spark import naming
 from perago_spark.errors import DatasetError
 from perago_spark.explaining import explained
-from perago_spark.pruning import Condition, comparable, condition, may_match
+from perago_spark.pruning import Condition, condition, may_match
 from perago_spark.seal import DataFile, discrepancy, make_seal, read_seal, total
 
 FILES = tuple(
@@ -87,16 +88,30 @@ def test_a_file_that_holds_a_wanted_row_is_never_skipped(operation: str, value: 
     tests = {"=": int.__eq__, "in": int.__eq__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__}
     wanted = Condition("id", operation, (value,))
     if any(tests[operation](row, value) for row in rows):
-        assert may_match([wanted], {"id": (min(rows), max(rows))}, {})
+        assert may_match([wanted], {"id": "int"}, {"id": (min(rows), max(rows))}, {})
 
 
 def test_what_is_not_understood_skips_nothing() -> None:
     assert condition("x", "=", [1.5]) is None
     assert condition("x", "=", [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]) is None
-    assert comparable(dt.date(2024, 5, 1)) == "2024-05-01"
-    assert may_match([Condition("x", "=", ("a",))], {"x": (1, 2)}, {})
-    assert not may_match([Condition("k", "=", (1,))], {}, {"k": None})
-    assert not may_match([Condition("k", ">", (1,))], {}, {"k": 1})
+    assert condition("x", "in", [200, HTTPStatus.OK]) is None, "its class may not be where Spark plans"
+    kinds = {"x": "int", "k": "int", "t": "string", "d": "date"}
+    assert may_match([Condition("x", "=", ("a",))], kinds, {"x": (1, 2)}, {})
+    assert may_match([Condition("y", "=", (5,))], kinds, {"y": (1, 2)}, {}), "a column of unknown type"
+    assert may_match([Condition("t", "=", (dt.date(2024, 5, 3),))], kinds, {"t": ("2024-5-1", "2024-5-9")}, {})
+    assert not may_match([Condition("k", "=", (1,))], kinds, {}, {"k": None})
+    assert not may_match([Condition("k", ">", (1,))], kinds, {}, {"k": 1})
+
+
+MAY = ("2024-05-01", "2024-05-31")
+
+
+@pytest.mark.parametrize("day", ["2024-5-3", "2024-05-31 00:00:00", "20240503", "2024-W18-5", " 2024-05-03", "2024-05"])
+@pytest.mark.parametrize("operation", ["=", ">=", "<="])
+def test_text_is_a_day_only_as_seals_write_it(operation: str, day: str) -> None:
+    for ranges, partition in (({"d": MAY}, {}), ({}, {"d": "2024-05-03"})):
+        assert may_match([Condition("d", operation, (day,))], {"d": "date"}, ranges, partition)
+    assert not may_match([Condition("d", "=", ("2024-06-01",))], {"d": "date"}, {"d": MAY}, {})
 
 
 def test_our_own_words_are_found_inside_what_spark_raises() -> None:

@@ -9,14 +9,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import tracemalloc
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from attrs import evolve, frozen
 
+from perago_core.attempt.events import BodyFailed
 from perago_core.results import Failed
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
-from tests.spark.lake import Lake
+from perago_spark.warm import WarmBody
+from tests.spark.lake import Lake, done
+from tests.spark.yard import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -43,23 +49,102 @@ def test_a_process_that_cannot_start_says_why_when_it_is_given_a_task(lake: Lake
     assert list((tmp_path / "bodies").iterdir()) == []
 
 
+@frozen
+class Other:
+    """Another worker, with one body."""
+
+    worker: subprocess.Popen[bytes]
+    body: int
+
+    def kill(self) -> None:
+        """Kill the worker; its body ends by itself."""
+        self.worker.kill()
+        self.worker.wait()
+        wait_until(lambda: not Path(f"/proc/{self.body}").exists(), "the body ends with its worker", 60)
+
+
+@contextmanager
+def other(root: Path) -> Generator[Other]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(  # noqa: S603  our own interpreter
+        [sys.executable, "-c", WORKER, str(root)], stdout=subprocess.PIPE, env=environment
+    ) as worker:
+        assert worker.stdout is not None
+        made = Other(worker, int(worker.stdout.readline()))
+        try:
+            yield made
+        finally:
+            worker.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(made.body, signal.SIGKILL)
+
+
 def test_a_body_ends_with_its_worker_and_its_folder_is_swept(tmp_path: Path) -> None:
     """A killed worker cannot end anything itself: its line closes, and that is enough (P-25)."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    worker = subprocess.Popen(  # noqa: S603  our own interpreter
-        [sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, env=environment
-    )
-    assert worker.stdout is not None
-    with worker.stdout:
-        body = int(worker.stdout.readline())
-        bodies = WarmBodies(launch(tmp_path))
+    bodies = WarmBodies(launch(tmp_path))
+    with other(tmp_path) as them:
         assert bodies.sweep() == ()
-        worker.send_signal(signal.SIGKILL)
-        worker.wait()
-    until = time.monotonic() + 60
-    while Path(f"/proc/{body}").exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{body}").exists()
-    (left,) = bodies.sweep()
-    assert left.startswith(f"body-{worker.pid}-")
+        them.kill()
+        (left,) = bodies.sweep()
+        assert left.startswith(f"body-{them.worker.pid}-")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_swept_by_who_is_in_and_not_by_the_number_in_its_name(tmp_path: Path) -> None:
+    """Counterexample: in containers every worker is process 1, and sees none of those in other containers."""
+    bodies = WarmBodies(launch(tmp_path))
+    with other(tmp_path) as them:
+        (folder,) = tmp_path.iterdir()
+        unseen = folder.rename(tmp_path / f"body-{2**22 + 1}-unseen")  # more than the greatest number there is
+        ours = tmp_path / f"body-{os.getpid()}-like-ours"
+        ours.mkdir()
+        assert bodies.sweep() == (ours.name,)
+        assert unseen.is_dir()
+        them.kill()
+        assert bodies.sweep() == (unseen.name,)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_not_swept_while_a_body_without_its_worker_is_still_in(tmp_path: Path) -> None:
+    bodies = WarmBodies(launch(tmp_path))
+    with other(tmp_path) as them:
+        os.kill(them.body, signal.SIGSTOP)
+        them.worker.kill()
+        them.worker.wait()
+        assert bodies.sweep() == ()
+        os.kill(them.body, signal.SIGCONT)
+        them.kill()
+        assert len(bodies.sweep()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_that_never_ends_takes_no_memory_of_the_worker(tmp_path: Path) -> None:
+    """Counterexample, seen: a line of 200 MiB was 417 MiB in the worker, which runs the bodies of others, too."""
+    go = tmp_path / "go"
+    given = evolve(launch(tmp_path / "bodies"), entry="tests.spark.talkative:nothing")
+    body = WarmBody(evolve(given, environment={**given.environment, "TALK_WHEN": str(go)}))
+    heard: list[str] = []
+    body.listen(heard.append)
+    tracemalloc.start()
+    try:
+        go.touch()
+        wait_until(lambda: "the last line" in heard, "all that was said is heard", 120)
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        body.kill()
+        body.close()
+    assert most < 4 << 20
+    assert heard[:3] == ["the first line", "\u20ac" * 4096, "the last line"]
+
+
+def test_a_body_that_is_late_is_told_from_one_that_is_gone(lake: Lake, tmp_path: Path) -> None:
+    """Nothing was left of its time when it was first listened to."""
+    bodies = WarmBodies(launch(tmp_path / "bodies"))
+    workspace = SparkWorkspace(lake.store, {"task": SparkTask("task", timeout=0.0)}, bodies)
+    attempt = lake.attempt("task")
+    workspace.accept(attempt, "task", "{}")
+    event = done(workspace.run(attempt))
+    assert isinstance(event, BodyFailed)
+    assert "ran longer than 0 s" in event.reason
+    assert bodies.running() == ()

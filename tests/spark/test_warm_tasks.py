@@ -41,6 +41,11 @@ def test_a_relative_path_means_the_same_to_java_and_to_the_body_and_is_empty_for
     assert (first["before"], first["found"], second["before"], second["found"]) == ([], True, [], True)
 
 
+def test_what_spark_sets_for_hadoop_by_itself_replaces_no_process(run: Callable[[str], dict[str, Any]]) -> None:
+    first = run("writes_by_every_route")["pid"]
+    assert run("looks_around")["pid"] == first
+
+
 @pytest.mark.parametrize("task", ["dies", "kills_its_java"])
 def test_a_process_that_died_or_lost_its_java_is_replaced(
     run: Callable[[str], Any], bodies: WarmBodies, task: str

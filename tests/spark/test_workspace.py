@@ -20,6 +20,7 @@ from perago_core.results import Completed, Failed, Outcome
 from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies, naming
 from perago_spark.processes import descendants
 from tests.spark.lake import MAIN, Lake, done
+from tests.spark.yard import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -127,12 +128,21 @@ def test_the_next_task_finds_a_warm_process_and_nothing_of_the_one_before(
     }
 
 
-@pytest.mark.parametrize("task", ["leaks_a_thread", "stops_spark"])
+LEFT = {
+    "leaks_a_thread": "the body left 1 thread(s) running",
+    "stops_spark": "the body stopped Spark",
+    "sets_for_hadoop": "the body changed Hadoop's settings",
+    "unsets_for_hadoop": "the body changed Hadoop's settings",
+}
+
+
+@pytest.mark.parametrize("task", LEFT)
 def test_a_process_that_keeps_something_of_its_task_is_ended(
     workspace: SparkWorkspace, lake: Lake, bodies: WarmBodies, task: str, printed: list[str]
 ) -> None:
+    """Counterexample, seen: the key that a task had set for Hadoop was there for the next one."""
     pid = output(lake.run(workspace, task))["pid"]
-    assert any("another process takes the next task" in each for each in printed)
+    assert any(f"another process takes the next task: {LEFT[task]}" in each for each in printed)
     assert pid not in bodies.running()
     assert not Path(f"/proc/{pid}").exists()
 
@@ -151,6 +161,10 @@ def test_what_a_body_prints_reaches_the_listener(workspace: SparkWorkspace, lake
     while "a word from the body" not in printed and time.monotonic() < until:
         time.sleep(0.05)
     assert "a word from the body" in printed
+
+
+def runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 class Slow:
@@ -187,13 +201,21 @@ def test_a_lost_attempt_has_stopped_writing_when_its_end_is_known_and_publishes_
     """Losing the attempt interrupts its jobs, wherever Spark had put them: two seconds at most, and judged by order."""
     before = lake.head
     slow = Slow(workspace, lake, tmp_path / "marks")
+    (body,) = bodies.running()
+    writing = (body, *descendants(body))
+    assert len(writing) >= 4
     lost = time.time_ns()
     workspace.cancel(slow.attempt, "the attempt was lost")
     assert "the attempt was lost" in why(slow.ended())
-    known = time.time_ns()
-    last = max(each.stat().st_mtime_ns for each in slow.marks.iterdir())
+    known = set(slow.marks.iterdir())
+    last = max(each.stat().st_mtime_ns for each in known)
     print(f"the last write came {max(0, last - lost) / 1e9:.2f} s after the loss")  # noqa: T201  the figure
-    assert last <= known
+    wait_until(lambda: not any(map(runs, writing)), "all that could write is gone", 20)
+    # Whoever was started meanwhile and is none of these: forty of its writes would fall into this time.
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        assert set(slow.marks.iterdir()) == known
+        time.sleep(0.1)
     assert (lake.head, lake.stagings()) == (before, ())
     assert bodies.running() == ()
 
@@ -210,10 +232,7 @@ def test_a_job_whose_process_is_killed_half_way_publishes_nothing(
     os.kill(body, signal.SIGKILL)
     assert isinstance(slow.ended().result, Failed)
     assert (lake.head, lake.stagings()) == (before, ())
-    until = time.monotonic() + 20
-    while any(Path(f"/proc/{each}").exists() for each in below) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert [each for each in below if Path(f"/proc/{each}").exists()] == []
+    wait_until(lambda: not any(map(runs, below)), "all that was below it is gone", 20)
 
 
 def test_a_surplus_file_on_staging_is_refused_before_it_is_committed(workspace: SparkWorkspace, lake: Lake) -> None:

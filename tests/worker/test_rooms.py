@@ -80,10 +80,19 @@ def test_leaving_twice_or_a_room_that_never_was_is_done(tmp_path: Path) -> None:
 def test_a_lock_file_without_a_room_is_swept(tmp_path: Path) -> None:
     """A crash between making the one and the other blocks nobody (peer R5)."""
     (tmp_path / "half.lock").touch()
-    (tmp_path / "other-half").mkdir()
-    (tmp_path / "not ours").mkdir()
-    assert Rooms(tmp_path).sweep() == ("half", "other-half")
-    assert [path.name for path in tmp_path.iterdir()] == ["not ours"]
+    (tmp_path / "not ours.lock").touch()
+    assert Rooms(tmp_path).sweep() == ("half",)
+    assert [path.name for path in tmp_path.iterdir()] == ["not ours.lock"]
+
+
+def test_a_folder_without_a_lock_is_no_room(tmp_path: Path) -> None:
+    """Counterexample, seen: the scratch of another worker's live Spark, below the same root, was swept as a room."""
+    (tmp_path / "spark" / "body-1").mkdir(parents=True)
+    rooms = Rooms(tmp_path)
+    rooms.enter("mine")
+    assert rooms.names() == ("mine",)
+    assert Rooms(tmp_path).sweep() == ()
+    assert (tmp_path / "spark" / "body-1").is_dir()
 
 
 def test_a_lock_on_a_file_that_was_just_removed_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,9 @@
 The owner holds a kernel lock on the lock file. The kernel lets go of it when the process dies, however it dies, and
 never before. So a sweeper that gets the lock knows that nobody is in. Comparing process ids knows no such thing: after
 a restart another process has the number (peer study, R5).
+
+The lock file is made before its room and removed after it: a folder without one is no room, whoever put it there.
+Counterexample, seen: a worker that started took the folder of another one's Spark for a room and emptied it.
 """
 
 from __future__ import annotations
@@ -93,7 +96,7 @@ class Rooms:
 
     def names(self) -> tuple[str, ...]:
         """Name the rooms there are, whoever owns them."""
-        found = {path.name.removesuffix(".lock") for path in self._root.iterdir()}
+        found = (path.stem for path in self._root.glob("*.lock"))
         return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
 
     def _exists(self, name: str) -> bool:

@@ -17,6 +17,7 @@ from perago_etcd.cluster import Cluster
 from perago_etcd.gateway import Gateway, Json
 
 PREFIX = "perago/"
+_FORGETFUL = ("3.5.0", "3.5.1", "3.5.2")
 _BLANK = NotDone("expected a key with something in it, found a blank one", operations=0)
 
 
@@ -44,6 +45,20 @@ class EtcdCoordination:
     def close(self) -> None:
         """Close the connections."""
         self._gateway.close()
+
+    def caution(self) -> Answer[str]:
+        """Say what to know about this etcd; blank: nothing.
+
+        3.5.0 to 3.5.2 write down that a change was applied before it is. Killed between the two, they have forgotten
+        it after their restart, although it was answered (etcd-io/etcd issue 13766).
+        """
+        answer = self._gateway.read("maintenance/status", {})
+        if not isinstance(answer, Done):
+            return answer
+        version = str(answer.value.get("version", ""))
+        if version not in _FORGETFUL:
+            return Done("")
+        return Done(f"etcd {version} may forget an answered change when it is killed; use 3.5.3 or later")
 
     def get(self, key: str) -> Answer[Entry | None]:
         """Read one key, as the majority has it."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from perago_core.answers import Done
+from perago_core.answers import Answer, Done
 from perago_core.policy import Capability
 from perago_core.ports import Store
 from perago_core.values import Target
@@ -156,7 +156,7 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "coordination",
             answers,
-            "answers" if isinstance(listed, Done) else listed.reason,
+            f"answers{_caution(stack.coordination)}" if isinstance(listed, Done) else listed.reason,
             "start it, or correct its address",
         )
     proved = stack.store.probe()
@@ -170,6 +170,13 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         yield _branch(stack.store, target)
     for warning in settings.budget.budget().warnings(settings.budget.budget().total):
         yield Finding("budget", fine=False, found=warning, fix="correct [budget]")
+
+
+def _caution(coordination: object) -> str:
+    """Say what this very server is known for, if it can be asked."""
+    ask: Callable[[], Answer[str]] | None = getattr(coordination, "caution", None)
+    found = None if ask is None else ask()
+    return f"; {found.value}" if isinstance(found, Done) and found.value else ""
 
 
 def _branch(store: Store, target: Target) -> Finding:

@@ -74,6 +74,11 @@ class Etcd:
         return f"{'http' if self.certificates is None else 'https'}://127.0.0.1:{self.port}"
 
     @property
+    def version(self) -> str:
+        told = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True)  # noqa: S603  our own
+        return told.stdout.partition("\n")[0].removeprefix("etcd Version: ")
+
+    @property
     def entry(self) -> Mapping[str, Any]:
         """Give the certificates a client needs."""
         made = self.certificates

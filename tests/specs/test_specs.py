@@ -69,7 +69,7 @@ def test_nothing_else_is_generated_and_nothing_generated_is_left_over() -> None:
     assert found | {"table.json", "cost.md", "ladder.md", "properties.md", "windows.md"} == set(generated())
 
 
-@pytest.mark.parametrize("name", ["kill-matrix.md"])
+@pytest.mark.parametrize("name", ["kill-matrix.md", "kill-matrix-lakefs.md"])
 def test_nothing_was_lost_when_the_whole_kill_matrix_was_played(name: str) -> None:
     """The page is written by ``make test-full``; here it is only read."""
     rows = re.findall(

@@ -144,23 +144,25 @@ def collect(
 
 
 def sweep_names(stack: Stack, authority: Authority, target: Target) -> tuple[str, ...]:
-    """Drop the staging names of attempts that ended, and nothing else: what a worker does before it begins."""
-    going = _judge(stack, authority, target, float("inf"), unknown=False)
-    return tuple(name for name in going.names if isinstance(stack.store.drop(target, name), Done))
+    """Drop the staging names of attempts that ended, and nothing else: what a worker does before it begins.
+
+    Claims are not even read. There is one for each task that ever ran, until somebody collects them.
+    """
+    names = _names(stack, target)
+    tasks, living = _attempts(authority, names, _read_ledger(stack, (target,)))
+    going = abandoned_names(names, tasks, living)
+    return tuple(name for name in going if isinstance(stack.store.drop(target, name), Done))
 
 
 def _judge(stack: Stack, authority: Authority, target: Target, older_than: float, *, unknown: bool) -> _Going:
     """Read everything in the right order and apply the rule."""
-    store = cast("CollectableStore", stack.store)
-    names = tuple(each.name for each in _read(store.staging_names(target.repository), "staging names"))
-    claims = _read(store.all_claims(target.repository), "claims")
+    names = _names(stack, target)
+    claims = _read(cast("CollectableStore", stack.store).all_claims(target.repository), "claims")
     ledger = _read_ledger(stack, {target, *(claim.target for claim in claims)})
-    ids = dict.fromkeys(task_id for name in names if (task_id := task_id_of(name)) is not None)
-    seen = [found for task_id in ids if (found := authority.delivery(task_id)) is not None]
-    living = (*ledger.living(), *(Living(each.logical_task, each.number) for each in seen if each.is_open))
+    seen, living = _attempts(authority, names, ledger)
     tasks_named = {claim.logical_task for claim in claims} | {intent.logical_task for intent in ledger.intents}
     settled = authority.settled(tasks_named, older_than, unknown=unknown)
-    known = {*settled, *(each.logical_task for each in seen)}
+    known = settled | seen
     going = abandoned_names(names, None if unknown else known, living)
     staying = tuple(name for name in names if name not in going)
     removable = settled_claims(claims, settled, staying, living)
@@ -169,6 +171,19 @@ def _judge(stack: Stack, authority: Authority, target: Target, older_than: float
     strangers = unknown_names(staying, known)
     kept = tuple(name for name in staying if name not in strangers)
     return _Going(going, tuple(tasks), strays, kept, strangers)
+
+
+def _names(stack: Stack, target: Target) -> tuple[str, ...]:
+    store = cast("CollectableStore", stack.store)
+    return tuple(each.name for each in _read(store.staging_names(target.repository), "staging names"))
+
+
+def _attempts(authority: Authority, names: Iterable[str], ledger: _Ledger) -> tuple[frozenset[str], tuple[Living, ...]]:
+    """Ask about each name's own task: give the tasks the orchestrator knows, and the attempts that may still act."""
+    ids = dict.fromkeys(task_id for name in names if (task_id := task_id_of(name)) is not None)
+    seen = [found for task_id in ids if (found := authority.delivery(task_id)) is not None]
+    running = (Living(each.logical_task, each.number) for each in seen if each.is_open)
+    return frozenset(each.logical_task for each in seen), (*ledger.living(), *running)
 
 
 def _remove(store: CollectableStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:

@@ -18,22 +18,10 @@ from perago_worker.nudging import NUDGES, SIGNS, Lookout
 from tests.conductor.failover import failover
 from tests.conductor.operating import eventually
 from tests.servers.conductor import Conductor
+from tests.worker.clocks import Wall
 
 #: What the slowest of our machines needs beyond the response time-out; without a nudge it is 60 s and more.
 SECONDS = 40.0
-
-
-@define
-class Wall(SystemClock):
-    """A clock that can be put forward."""
-
-    ahead: float = 0.0
-
-    def now(self) -> float:
-        return time.monotonic() + self.ahead
-
-    def wall(self) -> int:
-        return round((time.time() + self.ahead) * 1000)
 
 
 @define

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -14,9 +13,9 @@ from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Coordination
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_local.coordination import SqliteCoordination
-from perago_worker.clock import SystemClock
 from perago_worker.nudging import SIGNS, Lookout, Sign
 from tests.etcd.server import running
+from tests.worker.clocks import Wall
 from tests.worker.embedded import Faulty
 
 PATIENCE = 10.0
@@ -41,19 +40,6 @@ def empty(coordination: Coordination) -> None:
     assert isinstance(listed, Done)
     for entry in listed.value:
         coordination.swap(entry.key, entry.value, None)
-
-
-@define
-class Wall(SystemClock):
-    """A clock that can be put forward."""
-
-    ahead: float = 0.0
-
-    def now(self) -> float:
-        return time.monotonic() + self.ahead
-
-    def wall(self) -> int:
-        return round((time.time() + self.ahead) * 1000)
 
 
 @define

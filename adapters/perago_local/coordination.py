@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from perago_core.answers import Answer, NotDone, Unknown
 from perago_core.ports import Clock, Entry
+from perago_local.clock import MachineClock
 from perago_local.database import BUSY_TIMEOUT, Database, Part, Refused
-from perago_local.database_clock import MachineClock
 
 T = TypeVar("T")
 

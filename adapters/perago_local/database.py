@@ -30,7 +30,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_local.database_clock import boot as this_boot
+from perago_local.clock import boot as this_boot
 
 T = TypeVar("T")
 

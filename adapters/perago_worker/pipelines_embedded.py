@@ -10,8 +10,8 @@ from typing import Any
 from perago_core.budget import PublishBudget
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import Step
-from perago_local.workflow import TaskDefinition as Registered
+from perago_local.orchestrator.workflow import Step
+from perago_local.orchestrator.workflow import TaskDefinition as Registered
 from perago_worker.pipelines import AttemptView, Delivery, PipelineView, TaskPlace
 from perago_worker.settings import PipelineSettings
 from perago_worker.task import TaskDefinition

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from perago_local.database_clock import MachineClock
+from perago_local.clock import MachineClock
 
 
 class HurriedClock(MachineClock):

@@ -21,7 +21,7 @@ from perago_lakefs import LakeFSStore
 from perago_local.coordination import SqliteCoordination
 from perago_local.git.store import GitStore
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import Step, TaskDefinition
+from perago_local.orchestrator.workflow import Step, TaskDefinition
 from perago_worker.failing import VARIABLE
 from perago_worker.loading import load
 from perago_worker.pipelines import PipelineView

@@ -11,7 +11,7 @@ from perago_core.ports import Assignment
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import Step, TaskDefinition, WorkflowStatus
+from perago_local.orchestrator.workflow import Step, TaskDefinition, WorkflowStatus
 
 T = TypeVar("T")
 

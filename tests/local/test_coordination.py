@@ -18,9 +18,9 @@ import pytest
 
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.ports import Entry
+from perago_local.clock import MachineClock, boot
 from perago_local.coordination import SqliteCoordination
 from perago_local.database import DatabaseError
-from perago_local.database_clock import MachineClock, boot
 from tests.local.coordinating import PROCESSES, Pipe, done
 from tests.local.crashing import run_in_child, watch_statements
 from tests.local.orchestrating import HandClock

@@ -16,8 +16,9 @@ from perago_core.names import task_prefix
 from perago_core.plan import Condition, PublishPlan
 from perago_core.policy.events import Capability
 from perago_core.values import Backing, CommitRef, Target, claim_of
-from perago_local.git import GitStore, probing
-from perago_local.git.refusing import Uncertain
+from perago_local.git import GitStore
+from perago_local.git.answers import Uncertain
+from perago_local.git.probe import probe
 from tests.conformance.implementations.git import commit_with_git, git
 from tests.conformance.support import attempt_at, contents, done, plan_for, refused
 from tests.local.git_world import FILES, GitWorld
@@ -203,8 +204,8 @@ class IgnoresHeads(GitStore):
 @pytest.mark.parametrize("kind", [IgnoresClaims, IgnoresHeads])
 def test_a_probe_sees_through_a_store_that_does_not_check(tmp_path: Path, kind: type[GitStore]) -> None:
     """W-15: what was not shown is not there."""
-    assert probing.probe(GitStore, tmp_path, 1.0) == Done(Capability.ATOMIC)
-    answer = probing.probe(kind, tmp_path, 1.0)
+    assert probe(GitStore, tmp_path, 1.0) == Done(Capability.ATOMIC)
+    answer = probe(kind, tmp_path, 1.0)
     assert isinstance(answer, NotDone)
     assert "was carried out" in answer.reason
     assert list(tmp_path.iterdir()) == []
@@ -224,7 +225,7 @@ def test_a_store_that_breaks_while_it_is_tried_is_not_disproved(tmp_path: Path, 
     found: list[Answer[Capability]] = []
     while not found or not isinstance(found[-1], Done):
         left = [None] * len(found)
-        found.append(probing.probe(Breaking, tmp_path, 1.0))
+        found.append(probe(Breaking, tmp_path, 1.0))
     assert len(found) > 20
     assert {type(each) for each in found[:-1]} == {Unknown}
 

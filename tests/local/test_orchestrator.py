@@ -8,7 +8,7 @@ from pathlib import Path
 from perago_core.answers import Done
 from perago_core.values import TaskStatus
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import Backoff, Step, TaskDefinition, WorkflowStatus
+from perago_local.orchestrator.workflow import Backoff, Step, TaskDefinition, WorkflowStatus
 from tests.local.orchestrating import (
     REF,
     TARGET,

@@ -14,7 +14,7 @@ import pytest
 
 from perago_core.values import TaskStatus
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import WorkflowStatus
+from perago_local.orchestrator.workflow import WorkflowStatus
 from tests.local.coordinating import PROCESSES
 from tests.local.crashing import Countdown, integrity, run_in_child
 from tests.local.orchestrating import attempt_of, completed, done, failed, started, take

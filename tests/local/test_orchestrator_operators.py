@@ -13,7 +13,7 @@ from attrs import evolve
 from perago_core.answers import Done, NotDone
 from perago_core.values import TaskStatus
 from perago_local.orchestrator import OrchestratorError, SqliteOrchestrator
-from perago_local.workflow import Step, TaskDefinition, WorkflowStatus
+from perago_local.orchestrator.workflow import Step, TaskDefinition, WorkflowStatus
 from tests.local.orchestrating import (
     REF,
     TARGET,

@@ -14,8 +14,7 @@ from perago_core.paths import is_ignored
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_local.git import objects, staging, trees
-from perago_local.git.paths import checked, is_marker
-from perago_local.git.refusing import Refused, answer
+from perago_local.git.answers import Refused, answer
 from perago_local.git.repository import folder_of, needed, opened
 
 
@@ -32,9 +31,9 @@ class GitSink:
         """Store bytes for a path without making them part of the staging branch."""
 
         def work() -> Stored:
-            checked(path.rstrip("/") if is_marker(path) else path)
+            trees.split_path(path.rstrip("/") if trees.is_marker(path) else path)
             blob, size = objects.write(self._opened(), data)
-            if is_marker(path) and size:
+            if trees.is_marker(path) and size:
                 message = f"the path {path!r} ends in '/', which is a directory marker, and has {size} bytes"
                 raise Refused(message)
             return Stored(path, str(blob), str(blob), size)
@@ -47,11 +46,11 @@ class GitSink:
         def work() -> None:
             repository = self._opened()
             changes: dict[tuple[str, ...], pygit2.Oid | None] = {
-                checked(path): None for path in deleted if not is_marker(path)
+                trees.split_path(path): None for path in deleted if not trees.is_marker(path)
             }
             for each in stored:
-                if not is_marker(each.path):
-                    changes[checked(each.path)] = _blob(repository, each)
+                if not trees.is_marker(each.path):
+                    changes[trees.split_path(each.path)] = _blob(repository, each)
             staging.link(repository, self.name, changes, self.patience)
 
         return answer(work)
@@ -74,7 +73,7 @@ class GitSink:
                 raise Refused(message)
             repository = self._opened()
             blob, _ = objects.write(repository, io.BytesIO(manifest))
-            staging.link(repository, self.name, {checked(path): blob}, self.patience)
+            staging.link(repository, self.name, {trees.split_path(path): blob}, self.patience)
 
         return answer(work)
 

@@ -12,8 +12,8 @@ import pygit2
 
 from perago_core.codec import dumps, loads
 from perago_core.values import Claim, Target
-from perago_local.git.repository import CLAIMS, raised_ref, record_ref, refs_under, target_of, task_key
-from perago_local.git.tickets import PACKED, Moves, exclusively
+from perago_local.git.repository import CLAIMS, PACKED, raised_ref, record_ref, refs_under, target_of, task_key
+from perago_local.git.tickets import Moves, exclusively
 
 
 def make(repository: pygit2.Repository, claim: Claim, patience: float) -> Claim:

@@ -22,7 +22,7 @@ from typing import BinaryIO, cast
 
 import pygit2
 
-from perago_local.git.refusing import Refused
+from perago_local.git.answers import Refused
 from perago_local.git.repository import BIG, durable
 
 CHUNK = 1024 * 1024

@@ -11,7 +11,7 @@ import pygit2
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef
 from perago_local.git import claims, trees
-from perago_local.git.refusing import Refused
+from perago_local.git.answers import Refused
 from perago_local.git.repository import head_ref, needed, new_commit, raised_ref, staging_ref
 from perago_local.git.tickets import Moves, exclusively
 

@@ -19,7 +19,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +27,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from perago_core.values import Claim, Commit, CommitRef, Target
-from perago_local.git import packed
-from perago_local.git.refusing import Refused
+from perago_local.git.answers import Refused
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -36,6 +35,8 @@ STAGED = "refs/perago/staged/"
 CLAIMS = "refs/perago/claims/"
 RAISED = "refs/perago/raised/"
 HEADS = "refs/heads/"
+#: The file in which git keeps many refs at once after a ``git gc`` or ``git pack-refs``.
+PACKED = "packed-refs"
 #: Larger blobs are packed whole by git, so that they can be streamed from a pack too.
 BIG = 16 * 1024 * 1024
 
@@ -160,8 +161,27 @@ def refs_under(repository: pygit2.Repository, prefix: str) -> tuple[str, ...]:
         if not name.endswith(".lock")
     }
     with suppress(FileNotFoundError):
-        found |= packed.names((home / "packed-refs").read_bytes(), prefix)
+        found |= packed_names((home / PACKED).read_bytes(), prefix)
     return tuple(sorted(found))
+
+
+def without_packed(content: bytes, refs: Collection[str]) -> bytes:
+    """Remove refs from the bytes of ``packed-refs``. A line ``^id`` belongs to the tag in the line before it."""
+    removed = {ref.encode() for ref in refs}
+    kept: list[bytes] = []
+    dropping = False
+    for line in content.splitlines(keepends=True):
+        if not line.startswith(b"^"):
+            dropping = line.rstrip(b"\n").partition(b" ")[2] in removed
+        if not dropping:
+            kept.append(line)
+    return b"".join(kept)
+
+
+def packed_names(content: bytes, prefix: str) -> set[str]:
+    """List the refs in the bytes of ``packed-refs`` that begin with a prefix."""
+    wanted = b" " + prefix.encode()
+    return {line.partition(b" ")[2].decode() for line in content.splitlines() if line[40:].startswith(wanted)}
 
 
 def commit_at(repository: pygit2.Repository, ref: str) -> pygit2.Commit | None:

@@ -16,9 +16,9 @@ from perago_core.names import attempt_number
 from perago_core.value import Value
 from perago_core.values import CommitRef, StagedRef
 from perago_local.git import trees
-from perago_local.git.refusing import Refused
-from perago_local.git.repository import HEADS, STAGED, needed, new_commit, refs_under, staging_ref, target_of
-from perago_local.git.tickets import PACKED, Moves, exclusively
+from perago_local.git.answers import Refused
+from perago_local.git.repository import HEADS, PACKED, STAGED, needed, new_commit, refs_under, staging_ref, target_of
+from perago_local.git.tickets import Moves, exclusively
 
 #: How often a link starts again when another link of the same name came first.
 _ROUNDS = 20

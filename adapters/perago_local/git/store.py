@@ -14,10 +14,10 @@ from perago_core.answers import Answer
 from perago_core.plan import PublishPlan
 from perago_core.policy.events import Capability
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
-from perago_local.git import claims, objects, probing, publish, staging, trees
+from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
-from perago_local.git.paths import checked
-from perago_local.git.refusing import Refused, answer
+from perago_local.git.answers import Refused, answer
+from perago_local.git.probe import probe
 from perago_local.git.repository import (
     HEADS,
     commit_at,
@@ -137,7 +137,7 @@ class GitStore:
     def probe(self) -> Answer[Capability]:
         """Publish for real in a repository made for that, and see every publication refused that must be."""
         self.sweep()
-        return probing.probe(GitStore, self._root, self._patience)
+        return probe(GitStore, self._root, self._patience)
 
     def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:
         """Make the branch at a first commit that holds these files, and its repository if there is none."""
@@ -148,7 +148,8 @@ class GitStore:
                 create(folder, target.branch)
             repository = opened(folder)
             blobs = {
-                checked(path): objects.write(repository, io.BytesIO(data))[0] for path, data in (files or {}).items()
+                trees.split_path(path): objects.write(repository, io.BytesIO(data))[0]
+                for path, data in (files or {}).items()
             }
             tree = trees.changed(repository, repository.TreeBuilder().write(), blobs)
             first = new_commit(repository, tree, [], f"Create {target.branch}", "perago")

@@ -1,26 +1,37 @@
-"""Moving refs so that a writer that is killed, or stopped for an hour, neither blocks the branch nor spoils it.
+"""Compare-and-swap of git refs that survives a writer killed, or stopped for an hour, at any instruction.
 
-A ref of git is a small file that is replaced by a rename. Between "the head is what I expect" and that rename a writer
-may be stopped for as long as anybody likes. A lock that others break does not help: the writer wakes up behind its
-check and renames. So what a writer renames is its *ticket*, a file only it has:
+Why not a lock file. A ref of git is a small file that is replaced by a rename, and nothing in git or in the file system
+makes "the head is what I expect" and that rename one step. Counterexample with a lock that others may break: writer A
+locks and reads head 1; A is stopped; B loses patience, breaks the lock, reads 1 and publishes 2; A wakes up behind its
+check and renames 1a over 2. B's accepted publication is gone.
 
-1. make my tickets, one for each ref I may move;
+So what a writer renames is its *ticket*: a file of its own under ``perago/open``, one for each ref it may move, which
+others can delete.
+
+1. make my tickets;
 2. revoke: delete the tickets of everybody else;
-3. read and check;
+3. read the refs and check what the plan is conditioned on;
 4. write the new value into my ticket and rename it onto the ref.
 
-Whoever was revoked has nothing to rename any more, so 4 fails and nothing has happened. Two writers cannot both get
-through: if neither saw the other's ticket in 2, each listed before the other had made its own, and made its own before
-it listed. And whoever renamed before it was revoked is seen in 3. No clock and no lock is trusted for that.
+In the counterexample B's step 2 deletes A's ticket. When A wakes there is nothing to rename: step 4 fails, nothing has
+happened, and A begins again at step 1. If A's rename came before B's step 2, B sees 1a in step 3. Two writers cannot
+both get through: if neither saw the other's ticket in 2, each listed the folder before the other had made its ticket,
+and each made its own before it listed. Neither a clock nor a lock is trusted for that. ADR 13 has what was measured.
 
-The kernel lock (``queueing``) makes writers wait for each other instead of revoking each other, and frees itself when
-its holder dies. The ``.lock`` files keep git itself out, as git keeps itself out. Each of ours is a hard link to the
-writer's *list*, so it cannot be mistaken for one of git's, and the list says which locks a dead writer may have left.
-A revoked writer has no list either and cannot lock anything any more. A lock that git made is reported, never removed.
+Two things are courtesy and not safety:
+
+* The kernel lock (``_turn``) makes writers wait for each other instead of revoking each other. The kernel frees it when
+  its holder dies, however it dies. A holder that is stopped keeps it, so whoever has seen the same turn for
+  ``patience`` seconds removes the lock file and queues at a new one.
+* The ``.lock`` files beside the refs keep git's own commands out, as git keeps itself out. Each of ours is a hard link
+  to the writer's *list*, so it cannot be mistaken for one of git's, and the list says which locks a dead writer may
+  have left. A revoked writer has no list either and cannot lock anything any more. A lock that git made is reported,
+  never removed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import time
@@ -31,14 +42,11 @@ from typing import TypeVar
 
 import pygit2
 
-from perago_local.git import packed
-from perago_local.git.queueing import turn
-from perago_local.git.refusing import Problem, Refused, Uncertain, described
-from perago_local.git.repository import durable, target_of
+from perago_local.git.answers import Problem, Refused, Uncertain, described
+from perago_local.git.repository import PACKED, durable, target_of, without_packed
 
 T = TypeVar("T")
 
-PACKED = "packed-refs"
 _LIST = ".list"
 #: How a list, and so a lock of ours, begins. Git's locks are empty or begin with an object id.
 _OURS = "A writer of perago holds these locks:\n"
@@ -46,6 +54,7 @@ _OURS = "A writer of perago holds these locks:\n"
 _GIT_PATIENCE = 1.0
 #: How often a writer that was revoked starts again before it calls the store busy.
 _ROUNDS = 5
+_LONGEST_NAP = 0.02
 
 
 class Revoked(Exception):  # noqa: N818  it names what happened, not a mistake
@@ -74,7 +83,7 @@ class Moves:
         gone = set(refs)
         with suppress(FileNotFoundError):
             before = (self._folder / PACKED).read_bytes()
-            after = packed.without(before, gone)
+            after = without_packed(before, gone)
             if after != before:
                 self._replace(PACKED, after)
         for ref in sorted(gone):
@@ -118,7 +127,7 @@ def _moves(repository: pygit2.Repository, refs: tuple[str, ...], patience: float
     folder = Path(repository.path)
     desk = folder / "perago" / "open"
     desk.mkdir(parents=True, exist_ok=True)
-    with turn(desk.parent / "turn", patience):
+    with _turn(desk.parent / "turn", patience):
         nonce = secrets.token_hex(8)
         mine = desk / f"{nonce}{_LIST}"
         tickets = {ref: desk / f"{nonce}.{index}" for index, ref in enumerate(refs)}
@@ -210,3 +219,45 @@ def _into_folder(source: Path, place: Callable[[], object], at: Path) -> None:
             break
         at.parent.mkdir(parents=True, exist_ok=True)
     raise FileNotFoundError(source)
+
+
+@contextmanager
+def _turn(file: Path, patience: float) -> Generator[None]:
+    """Hold the kernel lock for the block, having waited for it."""
+    lock = _acquired(file, patience)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _acquired(file: Path, patience: float) -> int:
+    nap = 0.0005
+    seen: tuple[int, int] | None = None
+    since = 0.0
+    while True:
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _still_there(file, lock):
+                # The time says which turn this is: many short turns must not look like one long one.
+                now = time.time_ns()
+                os.utime(lock, ns=(now, now))
+                return lock
+            os.close(lock)  # somebody took this file away while we queued at it
+            continue
+        found = os.fstat(lock)
+        stamp = (found.st_ino, found.st_mtime_ns)
+        if stamp != seen:
+            seen, since = stamp, time.monotonic()
+        elif time.monotonic() - since >= patience and _still_there(file, lock):
+            file.unlink(missing_ok=True)
+        os.close(lock)
+        time.sleep(nap)
+        nap = min(2 * nap, _LONGEST_NAP)
+
+
+def _still_there(file: Path, lock: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(file.stat(), os.fstat(lock))
+    return False

@@ -11,10 +11,10 @@ from attrs import frozen
 
 from perago_core.ports import Coordination, Orchestrator
 from perago_core.values import CommitRef, Target, TaskStatus
+from perago_local.clock import MachineClock
 from perago_local.coordination import SqliteCoordination
-from perago_local.database_clock import MachineClock
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.workflow import Step, TaskDefinition
+from perago_local.orchestrator.workflow import Step, TaskDefinition
 from tests.conformance.harness import Accepted, CoordinationHarness, Opener, OrchestratorHarness, Recipe
 from tests.conformance.hurried import HurriedClock
 

@@ -25,14 +25,12 @@ from perago_core.answers import Answer, Done, NotDone
 from perago_core.ports import Assignment, Clock
 from perago_core.results import Result
 from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot
-from perago_local import orchestrator_deliveries as deliveries
-from perago_local import orchestrator_operations as operations
-from perago_local import workflow_views as views
+from perago_local.clock import MachineClock
 from perago_local.database import BUSY_TIMEOUT, Database
-from perago_local.database_clock import MachineClock
-from perago_local.orchestrator_tables import PART, Moment
-from perago_local.workflow import Json, Step, TaskDefinition, WorkflowDefinition, WorkflowStatus
-from perago_local.workflow_progress import pass_time
+from perago_local.orchestrator import deliveries, operations, views
+from perago_local.orchestrator.progress import pass_time
+from perago_local.orchestrator.schema import PART, Moment
+from perago_local.orchestrator.workflow import Json, Step, TaskDefinition, WorkflowDefinition, WorkflowStatus
 
 T = TypeVar("T")
 

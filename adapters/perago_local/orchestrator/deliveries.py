@@ -11,9 +11,9 @@ from perago_core.ports import Assignment
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, TaskSnapshot, TaskStatus
 from perago_local.database import Refused
-from perago_local.orchestrator_tables import Moment
-from perago_local.workflow import WorkflowStatus
-from perago_local.workflow_progress import Place, definition_of, end_task
+from perago_local.orchestrator.progress import Place, definition_of, end_task
+from perago_local.orchestrator.schema import Moment
+from perago_local.orchestrator.workflow import WorkflowStatus
 
 #: A greater result fails the task for good, as on Conductor, and the publication is then without a result. A runtime
 #: compares before it publishes.

@@ -11,8 +11,8 @@ from attrs import fields, frozen
 
 from perago_core.value import Value
 from perago_core.values import CommitRef, TaskStatus
-from perago_local.workflow import WorkflowStatus, output_of
-from perago_local.workflow_progress import workflow_definition
+from perago_local.orchestrator.progress import workflow_definition
+from perago_local.orchestrator.workflow import WorkflowStatus, output_of
 
 
 @frozen(repr=False)

@@ -15,8 +15,8 @@ from typing import cast
 from attrs import asdict, frozen
 
 from perago_core.values import CommitRef, Target, TaskStatus
-from perago_local.orchestrator_tables import Moment
-from perago_local.workflow import (
+from perago_local.orchestrator.schema import Moment
+from perago_local.orchestrator.workflow import (
     Backoff,
     Json,
     Step,

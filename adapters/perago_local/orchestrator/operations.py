@@ -12,9 +12,7 @@ from typing import Any
 
 from perago_core.values import TaskStatus
 from perago_local.database import Refused
-from perago_local.orchestrator_tables import Moment
-from perago_local.workflow import TaskDefinition, WorkflowDefinition, WorkflowStatus
-from perago_local.workflow_progress import (
+from perago_local.orchestrator.progress import (
     Place,
     end_workflow,
     make_input,
@@ -24,6 +22,8 @@ from perago_local.workflow_progress import (
     start_total_timeout,
     try_again,
 )
+from perago_local.orchestrator.schema import Moment
+from perago_local.orchestrator.workflow import TaskDefinition, WorkflowDefinition, WorkflowStatus
 
 LINE_MAX = 10_000
 

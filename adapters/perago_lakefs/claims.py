@@ -18,7 +18,7 @@ from perago_core.errors import CodecError
 from perago_core.values import Claim, CommitRef, Target
 from perago_lakefs.addresses import digest, parentless
 from perago_lakefs.answers import Problem, Refused, status_of
-from perago_lakefs.wire import Wire
+from perago_lakefs.client import Wire
 
 PREFIX = "perago-claim-"
 _KEY = "perago_claim"

@@ -14,7 +14,7 @@ from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef, Target
 from perago_lakefs import hook
 from perago_lakefs.answers import Problem, Refused, Uncertain, body_of, described, status_of, words
-from perago_lakefs.wire import Wire
+from perago_lakefs.client import Wire
 
 _BAD_REQUEST, _FORBIDDEN, _CONFLICT, _PRECONDITION = 400, 403, 409, 412
 

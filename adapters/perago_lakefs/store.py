@@ -16,15 +16,15 @@ from perago_core.policy.events import Capability
 from perago_core.ports import Sink, Source
 from perago_core.value import Value
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
-from perago_lakefs import probing, publish
+from perago_lakefs import probe, publish
 from perago_lakefs.addresses import branch_name, commit_id, is_commit_id, staging_name
 from perago_lakefs.answers import Problem, answer, body_of, status_of
+from perago_lakefs.barrier import first_commit
 from perago_lakefs.claims import Claims
+from perago_lakefs.client import Wire
 from perago_lakefs.connection import Connection
-from perago_lakefs.first import first_commit
-from perago_lakefs.sink import LakeFSSink, scratch_name
-from perago_lakefs.source import LakeFSSource
-from perago_lakefs.wire import Wire
+from perago_lakefs.objects.sink import LakeFSSink, scratch_name
+from perago_lakefs.objects.source import LakeFSSource
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ class LakeFSStore:
 
     def probe(self) -> Answer[Capability]:
         """Merge for real on branches made for that, and see every merge refused that must be."""
-        return probing.probe(self, self._connection, self._repositories)
+        return probe.probe(self, self._connection, self._repositories)
 
     def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
         """Give the target's commits by first parent, newest first."""

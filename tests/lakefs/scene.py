@@ -22,7 +22,7 @@ from perago_core.ports import Sink
 from perago_core.results import Outcome
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
 from perago_lakefs import Connection, LakeFSStore
-from perago_lakefs.installing import install
+from perago_lakefs.install import install
 from tests.conformance.support import done
 from tests.core.world import CrashError, MemoryClock, MemoryCoordination, MemoryOrchestrator
 from tests.lakefs.stranger import Stranger

@@ -17,8 +17,8 @@ from perago_core.names import staging_name
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_lakefs.connection import Connection
-from perago_lakefs.sink import LakeFSSink, scratch_name
-from perago_lakefs.source import LakeFSSource
+from perago_lakefs.objects.sink import LakeFSSink, scratch_name
+from perago_lakefs.objects.source import LakeFSSource
 from perago_worker.files.cache import Cache
 from perago_worker.files.folder import Folder, Origin
 from perago_worker.files.rooms import Rooms

@@ -12,7 +12,6 @@ from perago_core.failpoints import Edge, Failpoint
 from perago_core.results import Completed
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import LakeFSStore
-from perago_lakefs.costs import REQUESTS
 from tests.conformance.harness import Stack
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
@@ -22,7 +21,7 @@ from tests.conformance.test_stack import ports as ports_of
 from tests.lakefs.scene import Scene
 from tests.servers.faulty_proxy import FaultyProxy
 from tests.servers.lakefs import LakeFS
-from tests.specs.costs import lakefs_calls
+from tests.specs.costs import REQUESTS, lakefs_calls
 
 BACKINGS = (Backing.SOFT, Backing.CONDITIONAL)
 

@@ -16,7 +16,7 @@ from perago_core.policy.events import Capability
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
 from perago_lakefs import LakeFSStore, hook
-from perago_lakefs.installing import install
+from perago_lakefs.install import install
 from tests.conformance.support import done, refused
 from tests.core.world import CrashError
 from tests.lakefs.scene import Scene, crashing

@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from perago_core.answers import Answer, Unknown
-from perago_lakefs.sink import LakeFSSink, scratch_name
+from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from tests.conformance.support import contents, done, refused
 from tests.lakefs.syncing import Lake, numbered, paths
 from tests.lakefs.test_source import HARMLESS, HOOK

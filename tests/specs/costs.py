@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from perago_core import Completed, Failpoint, Ports, drive
 from perago_core.attempt.execution import Observer
 from perago_core.failpoints import Edge
 from perago_core.values import Attempt, Backing
-from perago_lakefs.costs import REQUESTS
 from tests.core.world import Fault, Faults, World
 
 CLASSES = ("task", "local", "stage", "claim", "ledger", "lock", "revoke", "head", "target")
@@ -81,13 +81,34 @@ def measure(path: str, backing: Backing, *, ledger: bool, observe: Observer | No
     return ports, calls
 
 
+#: How many requests each call of the port takes on lakeFS. ``tests/lakefs`` counts them on a real server. On top come:
+#:
+#: * two for the pinned first commit, at the first barrier of a process in a repository;
+#: * one for each claim of an earlier attempt that ``claims`` reads;
+#: * one for each name that ``revoke_older`` deletes;
+#: * one for each further thousand of objects, claims or names in a listing.
+REQUESTS: Mapping[str, int] = MappingProxyType(
+    {
+        "head": 2,  # is it dirty, then the tip with its parents and its tree
+        "look": 1,
+        "open_staging": 1,
+        "commit": 1,
+        "drop": 2,  # the name, then its scratch branch
+        "claim": 2,  # the record, then the tag
+        "read_claim": 1,
+        "claims": 1,
+        "revoke_older": 1,
+        "barrier": 1,
+        "publish": 2,  # is the hook in the staged commit, or the name where it must be; then the merge or the reset
+    }
+)
 #: What a workspace of files asks of lakeFS when one file of up to a thousand is edited: one listing, one upload.
 ONE_EDIT = {"workspace.prepare": 1, "workspace.upload": 1}
 ON_LAKEFS = (Backing.SOFT, Backing.CONDITIONAL, Backing.LOCKED)
 LAKEFS = """## On lakeFS
 
 Requests to lakeFS for one edited file of up to a thousand, listing included, all of them in the cache (*warm*); each
-file that is not is one more. A call takes as many as `perago_lakefs/costs.py` says, which also says what comes on top:
+file that is not is one more. A call takes as many as `tests/specs/costs.py` says, counted on a real server. On top come
 two for the first barrier of a process, one for each name that is revoked and for each claim of an earlier attempt.
 """
 

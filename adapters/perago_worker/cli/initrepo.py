@@ -35,7 +35,7 @@ def init_repo(
     if project.settings.store.kind != "lakefs":
         raise CommandError(f"init-repo is for lakeFS, and store.kind is {project.settings.store.kind!r}")
     try:
-        from perago_lakefs.installing import install  # noqa: PLC0415  only who has lakeFS needs its SDK
+        from perago_lakefs.install import install  # noqa: PLC0415  only who has lakeFS needs its SDK
     except ImportError as missing:
         raise StackError(f"{missing.name} is not installed: pip install 'perago-core[lakefs]'") from None
     target = Target(branch, "main") if branch and "/" not in branch else target_of(project, branch)

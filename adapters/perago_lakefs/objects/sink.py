@@ -24,11 +24,11 @@ from perago_core.paths import is_ignored
 from perago_core.ports import Stored
 from perago_lakefs.answers import HttpError, Refused, answer
 from perago_lakefs.connection import Connection
-from perago_lakefs.native import GatewayArea, folder_of
-from perago_lakefs.transfer import Courier
-from perago_lakefs.transfer_keys import removable, writable
-from perago_lakefs.transfer_reading import listed
-from perago_lakefs.transfer_writing import Branch, change, upload
+from perago_lakefs.objects.gateway import GatewayArea, folder_of
+from perago_lakefs.objects.keys import removable, writable
+from perago_lakefs.objects.read import listed
+from perago_lakefs.objects.transfer import Courier
+from perago_lakefs.objects.write import Branch, change, upload
 
 _EXISTS = 409
 

@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from perago_lakefs.connection import Connection
-from perago_lakefs.transfer import Courier
+from perago_lakefs.objects.transfer import Courier
 
 #: From here on an object is worth the requests that signing costs. Below, it passes through the server in one.
 LARGE: Final = 8 << 20

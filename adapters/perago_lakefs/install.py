@@ -17,10 +17,10 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target
 from perago_lakefs import hook
 from perago_lakefs.answers import Refused, Uncertain, answer
+from perago_lakefs.barrier import first_commit
+from perago_lakefs.client import Wire
 from perago_lakefs.connection import Connection
-from perago_lakefs.first import first_commit
 from perago_lakefs.store import LakeFSStore
-from perago_lakefs.wire import Wire
 
 T = TypeVar("T")
 

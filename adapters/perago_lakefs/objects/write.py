@@ -25,8 +25,8 @@ from attrs import frozen
 
 from perago_core.ports import Stored
 from perago_lakefs.answers import Problem, Uncertain, described, was_refused
-from perago_lakefs.transfer import Body, Courier, Json, Window, body_of
-from perago_lakefs.transfer_storage import LARGE, Storage, storage_of
+from perago_lakefs.objects.storage import LARGE, Storage, storage_of
+from perago_lakefs.objects.transfer import Body, Courier, Json, Window, body_of
 
 CONTENT_TYPE: Final = "application/octet-stream"
 _PLAIN: Final = {"Content-Type": CONTENT_TYPE}

@@ -17,9 +17,9 @@ from perago_core.answers import Answer, Done
 from perago_core.ports import Stored
 from perago_lakefs.answers import Refused, answer
 from perago_lakefs.connection import Connection
-from perago_lakefs.transfer import Courier
-from perago_lakefs.transfer_keys import writable
-from perago_lakefs.transfer_reading import listed
+from perago_lakefs.objects.keys import writable
+from perago_lakefs.objects.read import listed
+from perago_lakefs.objects.transfer import Courier
 
 _PARTIAL = 206
 

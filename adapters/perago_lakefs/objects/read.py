@@ -13,9 +13,9 @@ from urllib3.exceptions import HTTPError
 
 from perago_core.ports import Stored
 from perago_lakefs.answers import Problem, Refused, described
-from perago_lakefs.transfer import Courier, Json, Query
-from perago_lakefs.transfer_keys import is_hidden, readable
-from perago_lakefs.transfer_storage import LARGE, storage_of
+from perago_lakefs.objects.keys import is_hidden, readable
+from perago_lakefs.objects.storage import LARGE, storage_of
+from perago_lakefs.objects.transfer import Courier, Json, Query
 
 #: The most the server gives; it gives 100 if it is not asked.
 _PAGE: Final = 1000

@@ -11,8 +11,8 @@ import pytest
 import urllib3
 
 from perago_core.answers import Unknown
-from perago_lakefs.transfer_storage import LARGE
-from perago_lakefs.transfer_writing import PART
+from perago_lakefs.objects.storage import LARGE
+from perago_lakefs.objects.write import PART
 from tests.conformance.support import done, refused
 from tests.lakefs.signing import Signing, signing
 from tests.lakefs.syncing import Lake

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from perago_core.values import Commit, Target
 from perago_lakefs.answers import Problem, Refused, status_of
-from perago_lakefs.wire import PAGE, Wire
+from perago_lakefs.client import PAGE, Wire
 
 TAG = "perago-first-commit"
 _EXISTS = 409

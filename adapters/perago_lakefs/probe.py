@@ -24,9 +24,9 @@ from perago_core.policy.events import Capability
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
 from perago_lakefs import hook
 from perago_lakefs.answers import Problem, Refused, answer, body_of, described, words
+from perago_lakefs.client import Wire
 from perago_lakefs.connection import Connection
 from perago_lakefs.publish import check_hook
-from perago_lakefs.wire import Wire
 
 if TYPE_CHECKING:
     from perago_lakefs.store import LakeFSStore

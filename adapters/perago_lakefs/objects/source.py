@@ -11,8 +11,8 @@ from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_lakefs.answers import answer
 from perago_lakefs.connection import Connection
-from perago_lakefs.transfer import Courier
-from perago_lakefs.transfer_reading import listed, opened
+from perago_lakefs.objects.read import listed, opened
+from perago_lakefs.objects.transfer import Courier
 
 
 @frozen

@@ -1,0 +1,1 @@
+"""Objects on lakeFS: listed and linked by its client, streamed past it."""

@@ -27,12 +27,12 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
-from perago_simulation.ablation import ablation  # noqa: E402  as above
-from perago_simulation.cluster.text import cluster_text  # noqa: E402  as above
-from perago_simulation.ladder import ladder_text, standard_ladder  # noqa: E402  as above
-from perago_simulation.mutant_table import mutant_table  # noqa: E402  as above
-from perago_simulation.register_text import properties_text  # noqa: E402  as above
-from perago_simulation.windows import windows_text  # noqa: E402  as above
+from perago_simulation.catalogue.ablation import ablation  # noqa: E402  as above
+from perago_simulation.catalogue.clauses import properties_text  # noqa: E402  as above
+from perago_simulation.catalogue.ladder import ladder_text, standard_ladder  # noqa: E402  as above
+from perago_simulation.catalogue.windows import windows_text  # noqa: E402  as above
+from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
+from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from perago_simulation.settings import Capabilities, Setting
-from perago_simulation.store import Store
-from perago_simulation.world import Request, World
+from perago_simulation.world.capabilities import Capabilities
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import Request, World
+from perago_simulation.world.store import Store
 
 
 class FencedStore(Store):

@@ -10,12 +10,12 @@ from perago_core import codec, step
 from perago_core.attempt import ATTEMPT, AttemptState, Known
 from perago_core.rows import Event, Step
 from perago_core.values import Attempt, Backing
-from perago_simulation import strategies
-from perago_simulation.machine import WorldMachine
-from perago_simulation.model import Model
-from perago_simulation.own import Embedded
-from perago_simulation.settings import Setting, setting
-from perago_simulation.trial import Trial
+from perago_simulation.runs.embedding import Embedded
+from perago_simulation.testing import strategies
+from perago_simulation.testing.state_machine import WorldMachine
+from perago_simulation.testing.trial import Trial
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
 
 
 def stored_step(state: AttemptState, event: Event) -> Step[Attempt, Known]:

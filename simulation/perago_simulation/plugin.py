@@ -8,7 +8,7 @@
 
 A failure prints the shortest run found, the command that replays it, and the page to step through. How many random
 runs are made follows the Hypothesis profile: ``--hypothesis-profile=perago-nightly`` makes fifty times as many as
-``perago-ci``. The same profiles drive ``WorldMachine`` (``perago_simulation.machine``) and the strategies.
+``perago-ci``. The same profiles drive ``WorldMachine`` of ``perago_simulation.testing`` and its strategies.
 
 pytest loads this file wherever the package is installed, also where nobody simulates, so it imports nothing yet.
 """
@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from perago_simulation.trial import Trial
+    from perago_simulation.testing.trial import Trial
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the profiles before Hypothesis looks for the one that was asked for."""
     if str(config.getoption("--hypothesis-profile", default="")).startswith("perago-"):
-        from perago_simulation.profiles import register  # noqa: PLC0415  Hypothesis takes long to import
+        from perago_simulation.testing.profiles import register  # noqa: PLC0415  Hypothesis takes long to import
 
         register()
 
@@ -38,6 +38,6 @@ def perago(tmp_path: Path) -> Trial:
     """Give what tries a setting with your own store, table or runtime, and fails the test if a property breaks."""
     from hypothesis import settings  # noqa: PLC0415  as above
 
-    from perago_simulation.trial import RUNS_PER_EXAMPLE, Trial  # noqa: PLC0415  as above
+    from perago_simulation.testing.trial import RUNS_PER_EXAMPLE, Trial  # noqa: PLC0415  as above
 
     return Trial(runs=RUNS_PER_EXAMPLE * settings().max_examples, folder=tmp_path)

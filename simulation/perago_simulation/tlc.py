@@ -21,7 +21,8 @@ from attrs import evolve, frozen
 
 from perago_core.value import Value
 from perago_core.values import Backing
-from perago_simulation.settings import Capabilities, Setting
+from perago_simulation.world.capabilities import Capabilities
+from perago_simulation.world.settings import Setting
 
 #: A value of the specification: a sequence is a tuple, a set a frozenset, a record what ``record`` makes.
 Tla: TypeAlias = Hashable

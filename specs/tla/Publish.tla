@@ -535,7 +535,7 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What must hold: the clauses of perago_simulation/properties.py          *)
+(* What must hold: the clauses of perago_simulation/properties/safety.py   *)
 
 Done == SelectSeq(tasks, LAMBDA task : task.status = "completed")   \* accepted results, oldest first
 

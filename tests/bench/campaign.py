@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from perago_core.values import Backing
 from perago_simulation.campaign import Campaign, Engine, Folder, carry_out
-from perago_simulation.settings import setting
+from perago_simulation.world.settings import setting
 from perago_spark import SparkSettings
 from perago_spark.java import java_environment
 from perago_spark.mapping import mapped

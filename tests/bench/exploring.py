@@ -9,14 +9,16 @@ from pathlib import Path
 from attrs import evolve
 
 from perago_core.values import Backing
-from perago_simulation.country import Country
-from perago_simulation.explore import Exploration, Reduction, explore
-from perago_simulation.model import Model
+from perago_simulation.explore.exploration import Exploration
+from perago_simulation.explore.reductions import Reduction
+from perago_simulation.explore.search import explore
 from perago_simulation.report.html import page
 from perago_simulation.report.story import story
-from perago_simulation.schedule import Pct, Scheduler, Swarm, Weighted, simulate
-from perago_simulation.settings import Setting, setting
+from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted, simulate
+from perago_simulation.runs.world_cache import Country
 from perago_simulation.tlc import Config, check, setting_of
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
 
 ROUNDS = 3
 _TLA = Path(__file__).parents[2] / "specs" / "tla"

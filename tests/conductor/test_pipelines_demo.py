@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perago_simulation.check_trace import check_trace
+from perago_simulation.runs.trace_check import check_trace
 from perago_worker.demo import FILES
 from tests.servers.conductor import Conductor
 from tests.servers.demo import play_on

@@ -16,10 +16,10 @@ from attrs import evolve
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from perago_core.values import Backing
-from perago_simulation.explore import explore
-from perago_simulation.model import Model
+from perago_simulation.explore.search import explore
 from perago_simulation.report import Story, page, story
-from perago_simulation.settings import setting
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import setting
 
 pytestmark = pytest.mark.pages
 

@@ -20,12 +20,12 @@ from perago_core.calls import Call
 from perago_core.driver import Ports, run
 from perago_core.ports import Assignment
 from perago_core.values import Attempt, CommitRef, TaskSnapshot
-from perago_simulation.history import ROOT, chain
-from perago_simulation.model import Label, Model
 from perago_simulation.ports import Publication, SimulatedClock, SimulatedWorld
 from perago_simulation.ports.workspace import Files
-from perago_simulation.settings import Setting
-from perago_simulation.world import (
+from perago_simulation.world.history import ROOT, chain
+from perago_simulation.world.model import Label, Model
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import (
     CLEAN,
     DEAD,
     DIRTY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.ablation import CHANGES, ablation, effect
+from perago_simulation.catalogue.ablation import CHANGES, ablation, effect
 
 #: The steps the promises about the branch hang on, with what breaks first.
 BRANCH = {

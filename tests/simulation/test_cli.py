@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from perago_core import Tracer, drive
 from perago_core.lease import LEASE
 from perago_core.values import Backing
-from perago_simulation import mutant_table
-from perago_simulation.check_trace import check_trace
 from perago_simulation.cli import app
-from perago_simulation.line import line_of
-from perago_simulation.model import Model
-from perago_simulation.mutants import ENVIRONMENTS
-from perago_simulation.settings import Setting, setting
+from perago_simulation.mutants import page as mutant_table
+from perago_simulation.mutants.kills import ENVIRONMENTS
+from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.trace_check import check_trace
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
 from tests.core.world import World
 
 runner = CliRunner()

@@ -13,16 +13,16 @@ from perago_core.lease import LeaseRequest
 from perago_core.lease.keeper import Keeper
 from perago_core.recovery.known import Mode
 from perago_core.recovery.sweeping import sweep
-from perago_simulation.cluster.lake import COMMITS, MAIN, TASKS
-from perago_simulation.cluster.locks import Bounds as LockBounds
-from perago_simulation.cluster.locks import Locks
-from perago_simulation.cluster.model import Cluster, World
-from perago_simulation.cluster.moments import BUDGET, TARGET
-from perago_simulation.cluster.recoveries import Bounds as RecoveryBounds
-from perago_simulation.cluster.recoveries import Recoveries
-from perago_simulation.cluster.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, Scene
-from perago_simulation.cluster.witnesses import WITNESSES, Witness
-from perago_simulation.cluster.wrong import MUTANTS, Mutant
+from perago_simulation.machines.lake import COMMITS, MAIN, TASKS
+from perago_simulation.machines.lease_times import BUDGET, TARGET
+from perago_simulation.machines.locks import Bounds as LockBounds
+from perago_simulation.machines.locks import Locks
+from perago_simulation.machines.model import Cluster, World
+from perago_simulation.machines.mutants import MUTANTS, Mutant
+from perago_simulation.machines.recoveries import Bounds as RecoveryBounds
+from perago_simulation.machines.recoveries import Recoveries
+from perago_simulation.machines.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, Scene
+from perago_simulation.machines.witnesses import WITNESSES, Witness
 
 #: Distinct worlds and moves. A changed count is a changed protocol.
 COUNTS: dict[str, tuple[int, int]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.explore import Limits, explore
-from perago_simulation.settings import setting
+from perago_simulation.explore.exploration import Limits
+from perago_simulation.explore.search import explore
+from perago_simulation.world.settings import setting
 
 #: The quick configuration: two attempts, a crash, pauses that resume, no-ops. Generated, distinct, depth, broken.
 QUICK: dict[Backing, tuple[int, int, int, dict[str, int]]] = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.cells import Numbers, Watch
-from perago_simulation.exploration import Limits
-from perago_simulation.memo import Memo
-from perago_simulation.model import Model
-from perago_simulation.properties import When
-from perago_simulation.register import JUDGED
-from perago_simulation.search import Explorer
-from perago_simulation.settings import Setting, setting
-from perago_simulation.world import Lease, World
+from perago_simulation.explore.cells import Numbers, Watch
+from perago_simulation.explore.exploration import Limits
+from perago_simulation.explore.memo import Memo
+from perago_simulation.explore.search import Explorer
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.properties.safety import When
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import Lease, World
 
 #: What no other explorer compares: rare things, the collector, lost answers, a ledger.
 SETTINGS: dict[str, Setting] = {

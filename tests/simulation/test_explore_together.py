@@ -11,14 +11,14 @@ from functools import cache
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.exploration import resident
-from perago_simulation.explore import Exploration, Explorer, Limits, explore
-from perago_simulation.model import Model, Moves
-from perago_simulation.properties import Property, When
-from perago_simulation.register import JUDGED
-from perago_simulation.settings import Setting, setting
-from perago_simulation.store import Store
-from perago_simulation.world import Request, World
+from perago_simulation.explore.exploration import Exploration, Limits, resident
+from perago_simulation.explore.search import Explorer, explore
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.properties.safety import Property, When
+from perago_simulation.world.model import Model, Moves
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import Request, World
+from perago_simulation.world.store import Store
 
 #: With violations (soft, a stranger, two steps) and without, with a ledger, with what seldom happens.
 SETTINGS: dict[str, Setting] = {

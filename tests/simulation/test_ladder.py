@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perago_core.values import Backing
-from perago_simulation.ladder import ENVIRONMENTS, holes, ladder_text, rungs, standard_ladder
+from perago_simulation.catalogue.ladder import ENVIRONMENTS, holes, ladder_text, rungs, standard_ladder
 
 REGISTER = Path(__file__).parents[2] / "specs" / "residuals.json"
 

@@ -10,15 +10,15 @@ from perago_core.attempt import asks as ask
 from perago_core.attempt.phases import Phase
 from perago_core.rows import Row, when
 from perago_core.values import Backing
-from perago_simulation.explore import explore
-from perago_simulation.historical import BUGS
-from perago_simulation.liveness import heal
-from perago_simulation.model import Model
-from perago_simulation.mutations import attempts
-from perago_simulation.properties import Property, When
-from perago_simulation.register import JUDGED
-from perago_simulation.settings import Setting, setting
-from perago_simulation.world import COMPLETED, DEAD, World
+from perago_simulation.explore.search import explore
+from perago_simulation.mutants.known_bugs import BUGS
+from perago_simulation.mutants.tables import attempts
+from perago_simulation.properties.liveness import heal
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.properties.safety import Property, When
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import COMPLETED, DEAD, World
 
 STRONG = [Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED]
 

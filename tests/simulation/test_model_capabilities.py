@@ -6,11 +6,11 @@ import pytest
 from attrs import evolve, fields
 
 from perago_core.values import Backing
-from perago_simulation.capabilities import NEEDS, RELIES_ON, Capabilities, best_backing
-from perago_simulation.model import Model
-from perago_simulation.settings import Setting, setting
-from perago_simulation.ways import Way
-from perago_simulation.world import FAILED
+from perago_simulation.runs.path import Way
+from perago_simulation.world.capabilities import NEEDS, RELIES_ON, Capabilities, best_backing
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import FAILED
 
 FLAGS = tuple(each.name for each in fields(Capabilities))
 NOTHING = Capabilities(**dict.fromkeys(FLAGS, False))

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.explore import Violation
-from perago_simulation.model import Model
+from perago_simulation.explore.exploration import Violation
 from perago_simulation.report import columns, page, sequence, story
 from perago_simulation.report import words as w
-from perago_simulation.settings import setting
-from perago_simulation.ways import Way
+from perago_simulation.runs.path import Way
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import setting
 
 EVERYTHING = {
     "requeues": 1,

@@ -7,13 +7,13 @@ import pytest
 from perago_core.attempt import Phase
 from perago_core.results import Classification
 from perago_core.values import Backing
-from perago_simulation.explore import explore
-from perago_simulation.history import chain, commit
-from perago_simulation.model import Model
-from perago_simulation.properties import Property, When, accepted
-from perago_simulation.settings import Setting, setting
-from perago_simulation.ways import Way
-from perago_simulation.world import CLEAN, DIRTY, MISSING, World, branch_of, removed_by_strangers
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import Property, When, accepted
+from perago_simulation.runs.path import Way
+from perago_simulation.world.history import chain, commit
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import CLEAN, DIRTY, MISSING, World, branch_of, removed_by_strangers
 
 BY_NAME = (Backing.CONDITIONAL, Backing.LOCKED)
 STRONG = (Backing.ATOMIC, *BY_NAME)

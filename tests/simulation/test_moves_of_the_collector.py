@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.explore import explore
-from perago_simulation.history import chain
-from perago_simulation.model import Model
-from perago_simulation.properties import Property, When
-from perago_simulation.settings import Setting, setting
-from perago_simulation.ways import Way
-from perago_simulation.world import World
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import Property, When
+from perago_simulation.runs.path import Way
+from perago_simulation.world.history import chain
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import World
 
 BY_NAME = (Backing.CONDITIONAL, Backing.LOCKED)
 STRONG = (Backing.ATOMIC, *BY_NAME)

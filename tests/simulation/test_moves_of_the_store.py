@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.explore import explore
-from perago_simulation.model import Model
-from perago_simulation.settings import setting
-from perago_simulation.ways import Way
+from perago_simulation.explore.search import explore
+from perago_simulation.runs.path import Way
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import setting
 
 by_backing = pytest.mark.parametrize("backing", list(Backing), ids=lambda each: each.value)
 

@@ -6,14 +6,14 @@ import pytest
 
 from perago_core.attempt import ATTEMPT
 from perago_core.values import Backing
-from perago_simulation.hunt import STUCK
-from perago_simulation.mutant_table import Fate, examine, kills, mutant_table
-from perago_simulation.mutants import ENVIRONMENTS, baseline, fate, mutants
-from perago_simulation.mutations import attempts, objection
-from perago_simulation.register import JUDGED
-from perago_simulation.settings import setting
-from perago_simulation.structure import broken_clauses
-from perago_simulation.survivors import REASONS
+from perago_simulation.explore.first_violation import STUCK
+from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, fate, mutants
+from perago_simulation.mutants.page import Fate, examine, kills, mutant_table
+from perago_simulation.mutants.survivors import REASONS
+from perago_simulation.mutants.tables import attempts, objection
+from perago_simulation.properties.order import broken_clauses
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.world.settings import setting
 
 #: What the production table is known to break in these small worlds; nothing else, anywhere. See specs/residuals.json.
 RESIDUALS = {

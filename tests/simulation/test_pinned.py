@@ -13,11 +13,12 @@ from attrs import frozen
 
 from perago_core.value import Value
 from perago_core.values import Backing
-from perago_simulation.explore import Exploration, explore
-from perago_simulation.model import Label, Model
-from perago_simulation.properties import PROPERTIES
-from perago_simulation.settings import setting
-from perago_simulation.world import World
+from perago_simulation.explore.exploration import Exploration
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import PROPERTIES
+from perago_simulation.world.model import Label, Model
+from perago_simulation.world.settings import setting
+from perago_simulation.world.state import World
 
 
 @frozen(repr=False)

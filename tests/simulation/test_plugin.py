@@ -33,11 +33,11 @@ from my_worker import fragile, hopeful
 from hypothesis import given, settings
 from hypothesis.strategies import just
 from perago_core.values import Backing
-from perago_simulation import strategies
-from perago_simulation.machine import WorldMachine
-from perago_simulation.own import Embedded
-from perago_simulation.country import Country
-from perago_simulation.settings import setting
+from perago_simulation.testing import strategies
+from perago_simulation.testing.state_machine import WorldMachine
+from perago_simulation.runs.embedding import Embedded
+from perago_simulation.runs.world_cache import Country
+from perago_simulation.world.settings import setting
 
 SETTING = setting(Backing.CONDITIONAL, attempts=1, crashes=0, losses=1, pauses=False)
 """
@@ -123,6 +123,7 @@ def test_the_plugin_imports_nothing_heavy_where_nobody_simulates(pytester: pytes
     """pytest loads it wherever the package is installed."""
     pytester.makepyfile("""
         import sys
-        def test_it(): assert not {"hypothesis", "perago_simulation.model", "perago_core.engine"} & set(sys.modules)
+        HEAVY = {"hypothesis", "perago_simulation.world.model", "perago_core.engine"}
+        def test_it(): assert not HEAVY & set(sys.modules)
     """)
     run(pytester).assert_outcomes(passed=1)

@@ -23,12 +23,12 @@ from perago_core.plan import PlanKind
 from perago_core.ports import Sink
 from perago_core.results import Acceptance, Classification, Completed, Failed
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
-from perago_simulation.capabilities import NEEDS, Capabilities, best_backing
 from perago_simulation.ports import Body, Fault, SimulatedClock, SimulatedWorld
 from perago_simulation.ports.workspace import Files
-from perago_simulation.settings import Setting
-from perago_simulation.store import Store
-from perago_simulation.world import Request, World
+from perago_simulation.world.capabilities import NEEDS, Capabilities, best_backing
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import Request, World
+from perago_simulation.world.store import Store
 
 MAIN = Target("lake", "main")
 

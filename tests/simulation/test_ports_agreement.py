@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from perago_core.attempt import commands as c
 from perago_core.rows import Command
 from perago_core.values import Backing
-from perago_simulation.country import actor_of, fault_of
-from perago_simulation.explore import explore
-from perago_simulation.model import Label, Model
-from perago_simulation.properties import PROPERTIES, Judge, Property, When
-from perago_simulation.settings import Setting, setting
-from perago_simulation.world import COMPLETED, DEAD, RUNNING, World
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import PROPERTIES, Judge, Property, When
+from perago_simulation.runs.world_cache import actor_of, fault_of
+from perago_simulation.world.model import Label, Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import COMPLETED, DEAD, RUNNING, World
 from tests.simulation.ports_twin import Twin, moves
 
 SETTINGS = {

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from perago_simulation.bites import BITES, bitten
-from perago_simulation.lessons import ELSEWHERE, LESSONS, TESTED, mutants_of
-from perago_simulation.liveness import LEADS
-from perago_simulation.register import JUDGED, REGISTER
-from perago_simulation.register_text import properties_text
-from perago_simulation.structure import CLAUSES
-from perago_simulation.witnesses import WITNESSES, sightings
+from perago_simulation.catalogue.clauses import properties_text
+from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, TESTED, mutants_of
+from perago_simulation.mutants.sensitivity import BITES, bitten
+from perago_simulation.properties.liveness import LEADS
+from perago_simulation.properties.order import CLAUSES
+from perago_simulation.properties.register import JUDGED, REGISTER
+from perago_simulation.properties.witnesses import WITNESSES, sightings
 
 TESTS = Path(__file__).parents[1]
 EXPLORED = {*(each.id for each in JUDGED), "L-01", *(each.id for each in LEADS)}

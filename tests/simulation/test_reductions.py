@@ -7,12 +7,14 @@ from functools import cache
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.explore import Exploration, Reduction, explore
-from perago_simulation.model import Model
-from perago_simulation.register import JUDGED
-from perago_simulation.settings import Setting, setting
-from perago_simulation.store import Store
-from perago_simulation.world import Request, World
+from perago_simulation.explore.exploration import Exploration
+from perago_simulation.explore.reductions import Reduction
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import Request, World
+from perago_simulation.world.store import Store
 
 #: Crashes, lost answers, strangers, two steps, duplicates; with and without violations.
 SETTINGS: dict[str, Setting] = {

@@ -11,12 +11,13 @@ from attrs import evolve
 
 from perago_core.description import digest
 from perago_core.values import Backing
-from perago_simulation.explore import Violation, explore
-from perago_simulation.model import Model
-from perago_simulation.properties import PROPERTIES
-from perago_simulation.replay import ReplayError, Stored, dump, load, replay, replay_stored, store
-from perago_simulation.settings import Setting, setting
-from perago_simulation.world import World
+from perago_simulation.explore.exploration import Violation
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import PROPERTIES
+from perago_simulation.runs.replay import ReplayError, Stored, dump, load, replay, replay_stored, store
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.state import World
 
 SOFT = setting(Backing.SOFT, crashes=0)
 WILD = setting(Backing.SOFT, crashes=1, losses=1, strangers=1)

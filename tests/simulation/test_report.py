@@ -13,14 +13,14 @@ from attrs import evolve
 
 from perago_core.description import digest
 from perago_core.values import Backing
-from perago_simulation.effects import EFFECTS
-from perago_simulation.explore import explore
-from perago_simulation.model import Model
-from perago_simulation.replay import Stored, store
+from perago_simulation.explore.search import explore
 from perago_simulation.report import Story, columns, page, sequence, story
 from perago_simulation.report import words as w
 from perago_simulation.report.scenes import Standing
-from perago_simulation.settings import setting
+from perago_simulation.runs.replay import Stored, store
+from perago_simulation.world.effects import EFFECTS
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import setting
 
 SOFT = setting(Backing.SOFT, crashes=0)
 SETTINGS = {

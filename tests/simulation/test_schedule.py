@@ -6,13 +6,13 @@ import pytest
 
 from perago_core.attempt.phases import Phase
 from perago_core.values import Backing
-from perago_simulation.country import Country
-from perago_simulation.line import LineError, line_of, model_of, read_line
-from perago_simulation.model import Model
-from perago_simulation.mutations import attempts, skip
-from perago_simulation.schedule import Pct, Replay, Scheduler, Swarm, Weighted, carry_out, simulate
-from perago_simulation.settings import Setting, setting
-from perago_simulation.shrink import cost, shrink
+from perago_simulation.mutants.tables import attempts, skip
+from perago_simulation.runs.replay_line import LineError, line_of, model_of, read_line
+from perago_simulation.runs.schedule import Pct, Replay, Scheduler, Swarm, Weighted, carry_out, simulate
+from perago_simulation.runs.shrink import cost, shrink
+from perago_simulation.runs.world_cache import Country
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
 
 SOFT = setting(Backing.SOFT, crashes=0, no_ops=True)
 SCHEDULERS: tuple[Scheduler, ...] = (Weighted(7), Swarm(7), Pct(7))

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from perago_core.values import Backing
-from perago_simulation import profiles, strategies
-from perago_simulation.country import Country
-from perago_simulation.line import model_of, read_line
-from perago_simulation.machine import WorldMachine
-from perago_simulation.model import Model
-from perago_simulation.register import JUDGED
-from perago_simulation.schedule import carry_out
-from perago_simulation.settings import Setting, setting
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.runs.replay_line import model_of, read_line
+from perago_simulation.runs.schedule import carry_out
+from perago_simulation.runs.world_cache import Country
+from perago_simulation.testing import profiles, strategies
+from perago_simulation.testing.state_machine import WorldMachine
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
 
 
 @cache

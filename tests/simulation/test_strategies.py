@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
-from perago_simulation import strategies
-from perago_simulation.country import ALLOWS, FAULTS, Country, Node
-from perago_simulation.line import line_of, read_line
-from perago_simulation.model import Model
-from perago_simulation.schedule import Chooser, Weighted, simulate
-from perago_simulation.settings import RARE, Setting, setting
+from perago_simulation.runs.replay_line import line_of, read_line
+from perago_simulation.runs.schedule import Chooser, Weighted, simulate
+from perago_simulation.runs.world_cache import ALLOWS, FAULTS, Country, Node
+from perago_simulation.testing import strategies
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import RARE, Setting, setting
 
 
 def everything_once(backing: Backing) -> Setting:

@@ -14,10 +14,11 @@ from attrs import evolve
 from perago_core.attempt import ATTEMPT
 from perago_core.rows import Row
 from perago_simulation import tlc
-from perago_simulation.explore import Exploration, explore
-from perago_simulation.properties import PROPERTIES
+from perago_simulation.explore.exploration import Exploration
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import PROPERTIES
 from perago_simulation.tlc import Checked, Config, Graph, TlcError, check, setting_of
-from perago_simulation.world import World
+from perago_simulation.world.state import World
 from tests.simulation.tla_view import WORLD_ACTIONS, Watched, action_of, state
 
 FOLDER = Path(__file__).parents[2] / "specs" / "tla"

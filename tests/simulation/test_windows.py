@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from perago_core.values import Backing
-from perago_simulation.ladder import ENVIRONMENTS
-from perago_simulation.line import model_of, read_line
-from perago_simulation.properties import PROPERTIES
-from perago_simulation.replay import replay
-from perago_simulation.window_register import ELSEWHERE, PERTURBATIONS, WINDOWS
-from perago_simulation.windows import OUTCOMES, PATHS, Window, windows
+from perago_simulation.catalogue.ladder import ENVIRONMENTS
+from perago_simulation.catalogue.windows import ELSEWHERE, OUTCOMES, PATHS, PERTURBATIONS, WINDOWS, Window, windows
+from perago_simulation.properties.safety import PROPERTIES
+from perago_simulation.runs.replay import replay
+from perago_simulation.runs.replay_line import model_of, read_line
 
 TESTS = Path(__file__).parents[1]
 STRONG = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED)

@@ -17,11 +17,11 @@ from perago_core.owner import Standing
 from perago_core.results import Classification, Completed, Refusal, Result
 from perago_core.rows import Event, Row, Step
 from perago_core.values import Attempt, Claim
-from perago_simulation.history import chain
-from perago_simulation.model import Label, Model
-from perago_simulation.settings import Setting
 from perago_simulation.tlc import Tla, record
-from perago_simulation.world import Request, Run, Task, World
+from perago_simulation.world.history import chain
+from perago_simulation.world.model import Label, Model
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import Request, Run, Task, World
 
 NOTHING = ("nothing",)
 

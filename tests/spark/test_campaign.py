@@ -13,7 +13,7 @@ import pytest
 
 from perago_core.values import Backing
 from perago_simulation.campaign import Campaign, Folder, Summary, carry_out
-from perago_simulation.settings import setting
+from perago_simulation.world.settings import setting
 from perago_spark.mapping import mapped
 
 pytest.importorskip("pyspark")

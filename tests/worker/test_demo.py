@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from perago_simulation.check_trace import check_trace
+from perago_simulation.runs.trace_check import check_trace
 from perago_worker.demo import STEPS, Ending, Promise
 from perago_worker.pipelines import PipelineView
 from tests.worker.projects import environment

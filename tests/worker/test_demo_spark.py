@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perago_simulation.check_trace import check_trace
+from perago_simulation.runs.trace_check import check_trace
 from perago_worker.loading import load
 from perago_worker.pipelines import Pipelines, PipelineView, pipelines_of
 from perago_worker.stack import open_stack

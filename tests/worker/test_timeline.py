@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perago_simulation.check_trace import check_trace
 from perago_simulation.report.scenes import Scene, Standing, Story
+from perago_simulation.runs.trace_check import check_trace
 from perago_worker.loading import load
 from perago_worker.pipelines import pipelines_of
 from perago_worker.timeline import timeline

@@ -21,10 +21,10 @@ from attrs import frozen
 
 from perago_core.value import Value
 from perago_simulation.campaign.plan import Campaign, Range
-from perago_simulation.country import Country, Node
-from perago_simulation.line import line_of
-from perago_simulation.schedule import walk
-from perago_simulation.windows import outcome_of
+from perago_simulation.catalogue.windows import outcome_of
+from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.schedule import walk
+from perago_simulation.runs.world_cache import Country, Node
 
 VIOLATION: Final = "violation"
 CUT_OFF: Final = "cut off"

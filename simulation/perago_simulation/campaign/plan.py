@@ -13,13 +13,13 @@ from attrs import asdict, field, frozen
 
 from perago_core.checks import count, text
 from perago_core.value import Value
-from perago_simulation.country import Country
-from perago_simulation.line import line_of
-from perago_simulation.own import Embedded, own_runtime, own_store
-from perago_simulation.properties import PROPERTIES
-from perago_simulation.schedule import Pct, Scheduler, Swarm, Weighted
-from perago_simulation.settings import Setting
-from perago_simulation.verdict import EVERYTHING
+from perago_simulation.properties.safety import PROPERTIES
+from perago_simulation.runs.embedding import Embedded, own_runtime, own_store
+from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted
+from perago_simulation.runs.verdict import EVERYTHING
+from perago_simulation.runs.world_cache import Country
+from perago_simulation.world.settings import Setting
 
 #: Who chooses what happens next, by name.
 SCHEDULERS: Mapping[str, type[Weighted | Swarm | Pct]] = {"weighted": Weighted, "swarm": Swarm, "pct": Pct}

@@ -13,19 +13,19 @@ from attrs import fields
 from rich.table import Table as Grid
 
 from perago_core.values import Backing
-from perago_simulation.capabilities import Capabilities, best_backing
+from perago_simulation.catalogue.ladder import ENVIRONMENTS, Rung, ladder_text, rungs
+from perago_simulation.catalogue.windows import PATHS, Window, windows, windows_text
 from perago_simulation.cli import data
 from perago_simulation.cli.console import counted, in_processes, results, spinning, write_json
 from perago_simulation.cli.options import AsJson, Asked, OwnStore, StoreCan, capabilities
-from perago_simulation.explore import explore
-from perago_simulation.ladder import ENVIRONMENTS, Rung, ladder_text, rungs
-from perago_simulation.liveness import heal
-from perago_simulation.mutant_table import Fate, examine, mutant_table
-from perago_simulation.mutants import baseline, mutants, recall, settings_of
-from perago_simulation.register import JUDGED
-from perago_simulation.settings import Setting
-from perago_simulation.survivors import REASONS
-from perago_simulation.windows import PATHS, Window, windows, windows_text
+from perago_simulation.explore.search import explore
+from perago_simulation.mutants.kills import baseline, mutants, recall, settings_of
+from perago_simulation.mutants.page import Fate, examine, mutant_table
+from perago_simulation.mutants.survivors import REASONS
+from perago_simulation.properties.liveness import heal
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.world.capabilities import Capabilities, best_backing
+from perago_simulation.world.settings import Setting
 
 
 def ladder_command(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perago_simulation.explore import Exploration, Violation
-from perago_simulation.ladder import Rung
-from perago_simulation.line import line_of
-from perago_simulation.model import Label, Model
-from perago_simulation.replay import Step, replay
+from perago_simulation.catalogue.ladder import Rung
+from perago_simulation.explore.exploration import Exploration, Violation
 from perago_simulation.report import Story
-from perago_simulation.schedule import Failure, Simulation
+from perago_simulation.runs.replay import Step, replay
+from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.schedule import Failure, Simulation
+from perago_simulation.world.model import Label, Model
 
 
 def explored(found: Exploration, model: Model | None = None) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import typer
 
 from perago_core.description import describe, digest, mermaid
 from perago_core.engine import Table
-from perago_simulation.check_trace import check_trace
 from perago_simulation.cli.console import results, write_json
 from perago_simulation.cli.options import AsJson
+from perago_simulation.runs.trace_check import check_trace
 
 
 def check_trace_command(

@@ -17,11 +17,12 @@ from attrs import NOTHING, fields, fields_dict, frozen
 
 from perago_core.value import Value
 from perago_core.values import Backing
-from perago_simulation.explore import Limits
-from perago_simulation.own import Embedded, OwnError, own_runtime, own_store
-from perago_simulation.properties import PROPERTIES, Property
-from perago_simulation.settings import NEEDS, Capabilities, Setting
-from perago_simulation.verdict import EVERYTHING
+from perago_simulation.explore.exploration import Limits
+from perago_simulation.properties.safety import PROPERTIES, Property
+from perago_simulation.runs.embedding import Embedded, OwnError, own_runtime, own_store
+from perago_simulation.runs.verdict import EVERYTHING
+from perago_simulation.world.capabilities import NEEDS, Capabilities
+from perago_simulation.world.settings import Setting
 
 V = TypeVar("V", bound=Value)
 

@@ -23,15 +23,16 @@ from perago_simulation.cli.options import (
     asks_about_a_setting,
     embedded,
 )
-from perago_simulation.country import Country
-from perago_simulation.explore import Exploration, Limits, Violation, explore
-from perago_simulation.line import LineError, command_of, model_of, read_line
-from perago_simulation.model import Model
-from perago_simulation.replay import ReplayError, Stored, replay
+from perago_simulation.explore.exploration import Exploration, Limits, Violation
+from perago_simulation.explore.search import explore
 from perago_simulation.report import columns, sequence, story
-from perago_simulation.schedule import Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate
-from perago_simulation.shrink import shrink
-from perago_simulation.verdict import EVERYTHING, verdict
+from perago_simulation.runs.replay import ReplayError, Stored, replay
+from perago_simulation.runs.replay_line import LineError, command_of, model_of, read_line
+from perago_simulation.runs.schedule import Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate
+from perago_simulation.runs.shrink import shrink
+from perago_simulation.runs.verdict import EVERYTHING, verdict
+from perago_simulation.runs.world_cache import Country
+from perago_simulation.world.model import Model
 
 
 @asks_about_a_setting

@@ -10,8 +10,8 @@ from perago_core.values import Claim, CommitRef, Target
 from perago_simulation.ports.objects import Branch, Repository
 from perago_simulation.ports.publications import Publication, Publications
 from perago_simulation.ports.serving import ByReference, Desk
-from perago_simulation.settings import Capabilities
-from perago_simulation.store import Store as Judge
+from perago_simulation.world.capabilities import Capabilities
+from perago_simulation.world.store import Store as Judge
 
 
 class Lake(ByReference):

@@ -11,11 +11,12 @@ from attrs import define
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.values import Backing, Claim, CommitRef, Target
-from perago_simulation.model import Model
 from perago_simulation.ports.objects import Branch, Repository
-from perago_simulation.settings import Capabilities, Setting
-from perago_simulation.store import Store as Judge
-from perago_simulation.world import CLEAN, DIRTY, MISSING, NOBODY, Request
+from perago_simulation.world.capabilities import Capabilities
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import CLEAN, DIRTY, MISSING, NOBODY, Request
+from perago_simulation.world.store import Store as Judge
 
 
 @define(eq=False)

@@ -17,8 +17,8 @@ from perago_simulation.ports.serving import Desk, Fault
 from perago_simulation.ports.store import SimulatedStore
 from perago_simulation.ports.stranger import Stranger
 from perago_simulation.ports.workspace import SimulatedWorkspace
-from perago_simulation.settings import NEEDS, Capabilities
-from perago_simulation.store import Store as Judge
+from perago_simulation.world.capabilities import NEEDS, Capabilities
+from perago_simulation.world.store import Store as Judge
 
 
 class SimulatedWorld:

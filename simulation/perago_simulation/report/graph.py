@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from perago_simulation.history import chain, commit
-from perago_simulation.replay import Step
 from perago_simulation.report.scenes import Node, Place, Standing
-from perago_simulation.world import COMPLETED, World
+from perago_simulation.runs.replay import Step
+from perago_simulation.world.history import chain, commit
+from perago_simulation.world.state import COMPLETED, World
 
 
 def graphs(steps: Sequence[Step]) -> tuple[tuple[Node, ...], ...]:

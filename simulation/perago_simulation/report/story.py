@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perago_core.description import digest
-from perago_simulation.explore import Violation
-from perago_simulation.model import Model
-from perago_simulation.properties import PROPERTIES, Property, When
-from perago_simulation.replay import Step, Stored, replay, replay_stored
+from perago_simulation.explore.exploration import Violation
+from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.report import words
 from perago_simulation.report.graph import graphs
 from perago_simulation.report.scenes import Fired, Line, Node, Scene, Story
-from perago_simulation.world import (
+from perago_simulation.runs.replay import Step, Stored, replay, replay_stored
+from perago_simulation.world.model import Model
+from perago_simulation.world.state import (
     CLEAN,
     COMPLETED,
     DEAD,

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from perago_core.attempt import events as e
 from perago_core.plan import PlanKind, PublishPlan
-from perago_simulation.replay import Step
-from perago_simulation.world import COMPLETED, OPEN, TARGET, World
+from perago_simulation.runs.replay import Step
+from perago_simulation.world.state import COMPLETED, OPEN, TARGET, World
 
 #: The names of the lanes that are not executions.
 ORCHESTRATOR, STORE, COORDINATION, STRANGER, FAULT = "orchestrator", "store", "coordination", "stranger", "fault"

@@ -14,7 +14,6 @@ from perago_core.policy.events import Capability
 from perago_core.ports import Clock
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target
-from perago_simulation.capabilities import RELIES_ON, Capabilities
 from perago_simulation.ports import (
     SimulatedCoordination,
     SimulatedOrchestrator,
@@ -25,7 +24,7 @@ from perago_simulation.ports import (
     TerminalBodyError,
 )
 from perago_simulation.ports.workspace import Files
-from perago_simulation.settings import NEEDS
+from perago_simulation.world.capabilities import NEEDS, RELIES_ON, Capabilities
 from tests.conformance.bodies import BODIES, TerminalError
 from tests.conformance.harness import (
     Accepted,

@@ -1,0 +1,1 @@
+"""The pages generated from explorations: ladder, crash windows, ablation, clauses."""

@@ -1,0 +1,52 @@
+"""Who moves in a world, by its size, and what the reductions make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from perago_simulation.explore.cells import Cells, Numbers
+from perago_simulation.explore.memo import Memo, Step, steps
+from perago_simulation.explore.reductions import Reduction, forgetting, local_steps
+from perago_simulation.world.model import Model
+
+
+class Movers:
+    """The parts of a model, each with its steps so far."""
+
+    def __init__(
+        self, model: Model, numbers: Numbers, sharing: Collection[int], reductions: Collection[Reduction]
+    ) -> None:
+        self.fuses = Reduction.FUSE in reductions
+        self.forgets = Reduction.FORGET in reductions
+        self._model = model
+        self._numbers = numbers
+        self._sharing = sharing
+        self._parts: dict[int, list[Memo[list[Step]]]] = {}
+        self._local: dict[int, list[Memo[list[Step]]]] = {}
+        self._forgetting: dict[int, Memo[list[Step]]] = {}
+
+    def parts(self, cells: Cells) -> Sequence[Memo[list[Step]]]:
+        """Give the parts that may move: all of them, or the one that moves first."""
+        parts = self._parts.get(len(cells))
+        if parts is None:
+            parts = self._made(len(cells))
+        if self.fuses:
+            for index, local in enumerate(self._local[len(cells)]):
+                if local(cells):
+                    return (parts[index],)
+        return parts
+
+    def forgotten(self, cells: Cells) -> Cells:
+        """Give a world without what nobody can use any more."""
+        forget = self._forgetting.get(len(cells))
+        if forget is None:
+            forget = self._forgetting[len(cells)] = forgetting(self._model, self._numbers)
+        for step in forget(cells):
+            return step.taken(cells)
+        return cells
+
+    def _made(self, size: int) -> list[Memo[list[Step]]]:
+        runs = self._numbers.runs(size)
+        self._local[size] = local_steps(self._model, self._numbers, runs)
+        self._parts[size] = [steps(self._numbers, part, self._sharing) for part in self._model.parts(runs)]
+        return self._parts[size]

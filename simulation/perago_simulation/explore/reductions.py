@@ -1,0 +1,101 @@
+"""Reductions: worlds that need not be told apart, and moves that need not wait. Each is a switch, and off by default.
+
+Names are canonical without a switch: a commit is called after what it is (``history``), so equal histories are equal
+names. No symmetry is left between executions: attempts have numbers, and each number is another role. Only the
+deliveries of one task could be swapped; their names are part of every commit, claim and plan, and renaming all of these
+would cost more than the few settings with duplicates would save.
+
+Whether a reduction applies is computed once for what it reads of a world (``memo``).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+
+from perago_core.attempt import commands as c
+from perago_simulation.explore.cells import Numbers, Place, Watch, cells_in
+from perago_simulation.explore.memo import Memo, Step, step_of, steps_of
+from perago_simulation.world.model import Model, Part
+from perago_simulation.world.state import DEAD, OPEN, RUNNING, Run, World
+
+
+class Reduction(Enum):
+    """The switches."""
+
+    FORGET = "forget"
+    FUSE = "fuse"
+
+
+def forgetting(model: Model, numbers: Numbers) -> Memo[list[Step]]:
+    """Forget what nobody can use any more, in worlds of one size.
+
+    The staging name of a dead execution with no publication on its way: the store looks a name up for its own
+    publication only, the revocation of older names removes it without asking, and S-33 excuses the dead. And once
+    nothing runs and nothing more is handed out, the crashes and duplicates that did not happen: there is nobody left to
+    crash or to be delivered again, and no property asks how many there might have been. Not where rare things may
+    happen: the collector waits for the last name, and a workflow may be run again.
+
+    What is forgotten is read by no move and no property, so a world and what is left of it have the same future:
+    verdicts and the lengths of traces stay the same.
+    """
+
+    def forgotten(watch: Watch) -> list[Step]:
+        step = step_of(numbers, watch, (("", "forget", ""), _forgotten(model, watch.world)))
+        return [step] if step.changes else []
+
+    return Memo(numbers, forgotten)
+
+
+def _forgotten(model: Model, world: World) -> World:
+    if world.rare is not None:
+        return world
+    senders = {request.run for request in world.requests}
+    kept = tuple(each for each in world.names if each[0] in senders or world.runs[each[0]].fate is not DEAD)
+    if len(kept) != len(world.names):
+        world = world._replace(names=kept)
+    if model.at_rest(world):
+        world = world._replace(budget=world.budget._replace(crashes=0, duplicates=0))
+    return world
+
+
+def local_steps(model: Model, numbers: Numbers, runs: int) -> list[Memo[list[Step]]]:
+    """Give, for each execution, the step that concerns nobody else and is therefore taken before anything else.
+
+    Such a step reads nothing but its own execution and writes nothing else; that is not declared but observed, on a
+    stand-in. Two commands may also read their own task once it has ended, because that never changes again: a reload,
+    and a report that is ignored. Not where rare things may happen: a task may then be handed out again.
+
+    So it commutes with every move of anybody else, and whatever they can do before it they can do after it. The one
+    move that does not commute is the crash of the execution itself, and it leads to the same world before and after. An
+    answer may be lost only while the budget lasts, and the budget is everybody's, so nothing is local before it is
+    spent. Nobody is kept waiting for ever: an execution does not come back to a state without asking the world.
+
+    What is left out are worlds in which others go on while an execution waits for itself. Verdicts stay the same, of
+    properties that do not look at an execution in that very state and at the others at once; none of ours does. A trace
+    may be longer than the shortest by the steps that were taken first and were not needed.
+    """
+    executions = enumerate(model.parts(runs)[:runs])
+    return [Memo(numbers, partial(_local, numbers, index, part)) for index, part in executions]
+
+
+def _local(numbers: Numbers, index: int, part: Part, watch: Watch) -> list[Step]:
+    run, budget, places = watch.world.runs[index], numbers.fixed["budget"], watch.place.fields["runs"]
+    assert isinstance(budget, Place)
+    assert isinstance(places, tuple)
+    if watch.world.budget.losses or run.fate is not RUNNING:
+        return []
+    steps = steps_of(numbers, watch, part)
+    own = {*places[index].cells}
+    written = {cell for step in steps for cell, _ in step.changes}
+    read = {*watch.reads} - own - {*cells_in(budget.fields["losses"])}
+    if read == {*cells_in(numbers.fixed["tasks"])} and _has_ended(watch.world, run):
+        read.clear()
+    return steps if len(steps) == 1 and not steps[0].added and not read and written <= own else []
+
+
+def _has_ended(world: World, run: Run) -> bool:
+    """Say whether an execution asks only about its own task, and that has ended for good."""
+    assert run.state is not None
+    asks = isinstance(run.state.pending[0], c.ReloadTask | c.Report)
+    return asks and world.rare is None and world.tasks[run.task].status is not OPEN

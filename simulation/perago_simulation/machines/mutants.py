@@ -1,0 +1,241 @@
+"""Mutants of the three machines: rows that lead elsewhere, lessons learnt wrongly, records overwritten.
+
+Each names the promise that notices it and the scene in which it does.
+"""
+
+# ruff: noqa: E501  one mutant, one line
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from attrs import evolve, field, frozen
+
+from perago_core.answers import Answer, Done
+from perago_core.calls import Call, Conversation
+from perago_core.engine import Table, build_machine, compile_choices
+from perago_core.lease import events as lease_events
+from perago_core.ledger import Settlement
+from perago_core.ledger.codec import encode
+from perago_core.ledger.keys import settled_key
+from perago_core.policy import commands as policy_commands
+from perago_core.policy import events as policy_events
+from perago_core.policy.calls import perform as policy_talk
+from perago_core.policy.known import REMEMBER as POLICY_LESSONS
+from perago_core.policy.known import proposal
+from perago_core.policy.phases import Phase as PolicyPhase
+from perago_core.policy.records import decision_key, encode_decision
+from perago_core.recovery import asks as recovery_asks
+from perago_core.recovery import commands as recovery_commands
+from perago_core.recovery import events as recovery_events
+from perago_core.recovery.calls import perform as recovery_talk
+from perago_core.recovery.phases import Phase as RecoveryPhase
+from perago_core.rows import Ask, Command, Definition, Fact, Row
+from perago_core.value import Value
+from perago_simulation.machines.conversations import Perform
+from perago_simulation.machines.scenes import scene
+from perago_simulation.machines.search import explore
+
+Tables: TypeAlias = Table[Any, Any]
+
+
+class Unchecked(Table[Any, Any]):
+    """A compiled table nobody validated."""
+
+    def __init__(self, definition: Definition[Any, Any]) -> None:  # pyright: ignore[reportMissingSuperCall]
+        self.definition = definition
+        self.machine = build_machine(definition)
+        choices = compile_choices(definition, self.machine)
+        self._choices = MappingProxyType(choices)
+        self._find = choices.get
+
+
+@frozen(repr=False)
+class Mutant(Value):
+    """One wrong machine, the promise that notices it, and where."""
+
+    id: str
+    says: str
+    promise: str
+    scene: str
+    change: Callable[[Definition[Any, Any]], Definition[Any, Any]] = field(
+        default=lambda definition: definition, eq=False
+    )
+    talk: Perform | None = field(default=None, eq=False)
+
+    def noticed(self) -> str | None:
+        """Say how its promise notices it, or ``None`` if it does not."""
+        where = scene(self.scene)
+        promises = [each for each in where.kind.promises if each.id == self.promise]
+        cluster = where.cluster(Unchecked(self.change(where.kind.table.definition)), self.talk)
+        found = explore(cluster, promises, first=True)
+        return found.broken[0].problem if found.broken else None
+
+
+def leads_as(identity: str, other: str) -> Callable[[Definition[Any, Any]], Definition[Any, Any]]:
+    """Let one row lead where another leads."""
+
+    def change(definition: Definition[Any, Any]) -> Definition[Any, Any]:
+        rows = {each.id: each for each in definition.rows}
+        return _with_row(definition, evolve(rows[identity], next=rows[other].next, ask=rows[other].ask))
+
+    return change
+
+
+def leads_to(identity: str, phase: Any, ask: Any = None) -> Callable[[Definition[Any, Any]], Definition[Any, Any]]:  # noqa: ANN401  phases differ by machine
+    """Let one row lead to this phase and ask for this."""
+
+    def change(definition: Definition[Any, Any]) -> Definition[Any, Any]:
+        (found,) = [each for each in definition.rows if each.id == identity]
+        return _with_row(definition, evolve(found, next=phase, ask=ask))
+
+    return change
+
+
+def _with_row(definition: Definition[Any, Any], changed: Row) -> Definition[Any, Any]:
+    return evolve(definition, rows=tuple(changed if each.id == changed.id else each for each in definition.rows))
+
+
+def always(fact: str, value: str) -> Callable[[Definition[Any, Any]], Definition[Any, Any]]:
+    """Let a fact have one value whatever happens."""
+
+    def change(definition: Definition[Any, Any]) -> Definition[Any, Any]:
+        def read(_subject: object, _known: object, _event: object) -> str:
+            return value
+
+        facts = tuple(Fact(each.name, each.values, read) if each.name == fact else each for each in definition.facts)
+        return evolve(definition, facts=facts)
+
+    return change
+
+
+def learns(event: type, lesson: Callable[[Any, Any], Any]) -> Callable[[Definition[Any, Any]], Definition[Any, Any]]:
+    """Let an event teach something else."""
+    return lambda definition: evolve(definition, remember={**definition.remember, event: lesson})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Lessons learnt wrongly, and writes that overwrite
+
+
+def _same_token(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the lease machine
+    return evolve(state.known, clean=event.record.released, standing=event.standing, token=event.record.token)
+
+
+def _no_margin(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the lease machine
+    return evolve(
+        state.known,
+        lease=event.lease,
+        sent_at=event.sent_at,
+        until=event.sent_at + state.subject.ttl + state.subject.margin,
+    )
+
+
+def _clean_anyway(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the lease machine
+    return evolve(state.known, clean=True, standing=event.standing, token=event.record.token + 1)
+
+
+def _skips_an_epoch(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
+    return evolve(state.known, found=evolve(event.decision, epoch=event.decision.epoch + 1))
+
+
+def _keeps_its_own(state: Any, _event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
+    return evolve(state.known, stood=proposal(state.subject, state.known))
+
+
+def _probe_spends_stores(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
+    known = POLICY_LESSONS[policy_events.ProbeUnknown](state, event)
+    return evolve(known, stores=known.stores + 1)
+
+
+def _long_rest(_settings: object, _known: object, _event: object) -> Command:
+    return policy_commands.BackOff(1000.0)
+
+
+_REST_LONG = Ask(policy_commands.BackOff, _long_rest, "long_rest")
+
+
+def _overwriting(key: str, text: str) -> Generator[Call, Answer[Any], None]:
+    standing = yield Call("coordination", "get", (key,))
+    assert isinstance(standing, Done)
+    yield Call("coordination", "swap", (key, standing.value and standing.value.value, text))
+
+
+def _overwriting_decision(command: Command, settings: Any) -> Conversation:  # noqa: ANN401  what the machine is about
+    """Store a decision over whatever stands."""
+    if not isinstance(command, policy_commands.StoreDecision):
+        return (yield from policy_talk(command, settings))
+    key, text = decision_key(command.decision.epoch), encode_decision(command.decision)
+    yield from _overwriting(key, text)
+    return policy_events.DecisionStood(command.decision)
+
+
+def _overwriting_settlement(command: Command, subject: Any) -> Conversation:  # noqa: ANN401  what the machine is about
+    """Settle over whatever stands."""
+    if not isinstance(command, recovery_commands.Settle):
+        return (yield from recovery_talk(command, subject))
+    settlement: Settlement = command.settlement
+    key = settled_key(settlement.operation_id)
+    yield from _overwriting(key, encode(settlement))
+    return recovery_events.SettlementStands(settlement)
+
+
+def _first_target_only(command: Command, subject: Any) -> Conversation:  # noqa: ANN401  what the machine is about
+    """Settle the first target of an intent by itself."""
+    if isinstance(command, recovery_commands.Settle):
+        settlement = command.settlement
+        command = recovery_commands.Settle(evolve(settlement, movements=settlement.movements[:1]))
+    return (yield from recovery_talk(command, subject))
+
+
+_TWO, _SENDS, _PROMPT = (
+    "two processes, one lock",
+    "one sends, slowest and fastest clock",
+    "nobody pauses, the holder dies",
+)
+_NODES, _ONE_NODE, _REQUIRES = (
+    "two nodes, one fault",
+    "one node, production budgets, storing fails",
+    "auto beside enable",
+)
+_SWEEP, _MOVING, _AT_WORK = (
+    "one sweep of anything, one fault, death",
+    "one exclusive recovery of anything, one fault, death",
+    "the owner at work, one dies",
+)
+
+# fmt: off
+MUTANTS = (
+    Mutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_events.Granted, _no_margin)),
+    Mutant("any lock is mine", "a lock that stands is taken for one's own (T-W12)", "S-23", _TWO, always("holder", "mine")),
+    Mutant("same token", "the token of the last holder is used again (T-W5)", "S-23b", _SENDS, learns(lease_events.TokenFound, _same_token)),
+    Mutant("never unclean", "a holder that vanished counts as one that released (T-W14, W-24)", "S-24b", _SENDS, learns(lease_events.TokenFound, _clean_anyway)),
+    Mutant("K4 as K3", "a renewal answered after the deadline brings the lease back", "S-25", _TWO, leads_as("K4", "K3")),
+    Mutant("K5 as K6", "who is told that the lease is gone goes on", "S-25", _TWO, leads_as("K5", "K6")),
+    Mutant("H2 as H3", "nobody renews: a lease is given up when it is due", "L-04", _PROMPT, leads_as("H2", "H3")),
+    Mutant("T8 resolves", "who could not store uses its own finding (W-14)", "S-28", _NODES, leads_to("T8", PolicyPhase.RESOLVED)),
+    Mutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_events.DecisionStood, _keeps_its_own)),
+    Mutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_events.DecisionStood, _keeps_its_own)),
+    Mutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
+    Mutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_events.DecisionFound, _skips_an_epoch)),
+    Mutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(policy_events.ProbeUnknown, _probe_spends_stores)),
+    Mutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
+    Mutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),
+    Mutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),
+    Mutant("D09 for ours", "an accepted result is settled as not published (D-6, T-O3)", "S-19", _SWEEP, leads_as("D06", "D09")),
+    Mutant("D10 as D09", "a plan that stands is not looked at (CW-29)", "S-19", "two exclusive ones", leads_as("D10", "D09")),
+    Mutant("D06 as D07", "an accepted result that is there is called lost", "S-19b", _SWEEP, leads_as("D06", "D07")),
+    Mutant("D09 as D11", "nothing was published, and it is called superseded", "S-19b", _SWEEP, leads_as("D09", "D11")),
+    Mutant("D12 as D11", "a history nobody can read is settled (D-4, T-O1)", "S-19b", _SWEEP, leads_as("D12", "D11")),
+    Mutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06")),
+    Mutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only),
+    Mutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside settling, one dies", talk=_overwriting_settlement),
+    Mutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_asks.close)),
+    Mutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11")),
+    Mutant("D06 as D16", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
+    Mutant("E2 as E1", "a settled intent is left listed (R-04)", "L-06", _SWEEP, leads_as("E2", "E1")),
+    Mutant("S1 ends", "nobody writes the audit record", "L-07", "two sweeps of anything", leads_to("S1", RecoveryPhase.SETTLED)),
+    Mutant("D03 as D11", "an intent nobody can decide is settled", "L-08", "beside an intent nobody can decide", leads_as("D03", "D11")),
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""Wrong protocols: known bugs and mutated tables, and which property notices each."""

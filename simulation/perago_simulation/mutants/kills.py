@@ -1,0 +1,219 @@
+"""Mutants: wrong protocols that somebody must notice, each tried in many small environments.
+
+A mutant that nobody notices says that a property is missing, an environment is missing, or that the two protocols are
+the same. Which of the three it is has to be written down (``survivors``), or the tests fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+
+from attrs import field, frozen
+
+from perago_core.attempt import ATTEMPT, AttemptState, Known
+from perago_core.attempt.phases import Phase
+from perago_core.rows import Event, Row, Step
+from perago_core.value import Value
+from perago_core.values import Attempt, Backing
+from perago_simulation.explore.first_violation import Found, hunt
+from perago_simulation.explore.search import explore
+from perago_simulation.mutants.known_bugs import BUGS
+from perago_simulation.mutants.tables import Attempts, attempts, in_words, leads, skip, taken_for, with_rows
+from perago_simulation.mutants.wrong_actions import Make
+from perago_simulation.properties.liveness import heal
+from perago_simulation.properties.order import broken_clauses
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting, setting
+
+#: Small worlds, the smallest first: what kills a mutant should be quick to find and short to read.
+ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
+    "alone": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True},
+    "stranger": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "strangers": 1},
+    "foreign merge": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "foreign_merges": 1},
+    "crash": {"crashes": 1, "pauses": False, "no_ops": True},
+    "equal trees": {"crashes": 1, "pauses": False, "same_tree": True},
+    "ledger": {"crashes": 1, "pauses": False, "no_ops": True, "ledger": True},
+    "stranger, crash": {"crashes": 1, "pauses": False, "no_ops": True, "strangers": 1},
+    "lost answer": {"crashes": 0, "losses": 1, "pauses": False, "no_ops": True},
+    "duplicate": {"attempts": 1, "crashes": 0, "duplicates": 1, "no_ops": True},
+    "ledger, lost answer": {"crashes": 0, "losses": 1, "pauses": False, "no_ops": True, "ledger": True},
+    "retry": {"crashes": 0},
+    "two crashes": {"attempts": 3, "crashes": 2, "pauses": False, "no_ops": True},
+    "duplicate, crash": {"crashes": 1, "duplicates": 1, "pauses": False},
+    "ledger, duplicate": {"attempts": 1, "crashes": 0, "duplicates": 1, "pauses": False, "ledger": True},
+    "lost answer, crash": {"crashes": 1, "losses": 1, "pauses": False, "no_ops": True},
+    "no-op": {"crashes": 0, "no_ops": True},
+    "retry, lost answer": {"crashes": 0, "losses": 1},
+    "equal trees, duplicate": {
+        "attempts": 1, "crashes": 0, "losses": 1, "duplicates": 1, "pauses": False, "same_tree": True,
+    },
+    "requeue": {"attempts": 1, "crashes": 0, "no_ops": True, "requeues": 1},
+    "rerun": {"attempts": 1, "crashes": 1, "pauses": False, "no_ops": True, "reruns": 1},
+    "re-sent": {"attempts": 1, "crashes": 0, "pauses": False, "resends": 1},
+    "collector": {"attempts": 1, "crashes": 0, "duplicates": 1, "collector": True},
+    "two steps": {"steps": 2, "crashes": 1, "pauses": False, "no_ops": True},
+}  # fmt: skip
+
+
+#: The large ones. The matrix tries only those mutants here that nobody has noticed in the others.
+LARGE = ("two crashes", "lost answer, crash", "no-op", "retry, lost answer", "collector", "two steps")
+
+#: Where it is also asked whether all ends, and as it should, once nothing more goes wrong: it takes the whole graph.
+HEALED = frozenset(
+    setting(backing, **ENVIRONMENTS[name]) for backing in Backing for name in ("crash", "lost answer", "retry")
+)
+
+
+@frozen(repr=False)
+class Mutant(Value):
+    """One wrong protocol. ``rows`` are the production rows it changes; without any, it may matter everywhere."""
+
+    id: str
+    kind: str
+    lesson: str
+    says: str
+    backings: tuple[Backing, ...]
+    make: Make = field(eq=False)
+    rows: frozenset[str] = frozenset()
+
+
+@frozen(repr=False)
+class Baseline(Value):
+    """What the production table does in a setting: the rows it fires, and the properties it is known to break."""
+
+    rows: frozenset[str]
+    broken: frozenset[str]
+
+
+def settings_of(backing: Backing) -> Iterator[tuple[str, Setting]]:
+    """Give the environments of a backing."""
+    for name, more in ENVIRONMENTS.items():
+        yield name, setting(backing, **more)
+
+
+_KNOWN: dict[Setting, Baseline] = {}
+
+
+def baseline(of: Setting) -> Baseline:
+    """Give what the production table does in a setting, explored once in a process."""
+    if of not in _KNOWN:
+        _KNOWN[of] = _explored(of)
+    return _KNOWN[of]
+
+
+def recall(known: Mapping[Setting, Baseline]) -> None:
+    """Take over what another process has explored."""
+    _KNOWN.update(known)
+
+
+def _explored(of: Setting) -> Baseline:
+    model = Model(of)
+    fired: set[str] = set()
+
+    def step(state: AttemptState, event: Event) -> Step[Attempt, Known]:
+        taken = ATTEMPT.fire(state, event)
+        fired.add(taken.row.id)
+        return Step(taken.state, taken.commands)
+
+    model.step = lru_cache(maxsize=None)(step)
+    broken = set(explore(model, JUDGED).broken())
+    return Baseline(frozenset(fired), frozenset(broken | set(heal(of).broken() if of in HEALED else ())))
+
+
+@cache
+def mutants() -> Mapping[str, Mutant]:
+    """Give every mutant by its id: the historical ones, the steps left out, the answers taken for others."""
+    reachable = {row for backing in Backing for _, of in settings_of(backing) for row in baseline(of).rows}
+    every = (*_historical(), *_skipped(reachable), *_swapped(reachable))
+    return {each.id: each for each in every}
+
+
+def _historical() -> Iterator[Mutant]:
+    for bug in BUGS:
+        yield Mutant(bug.id, "bug", bug.lesson, bug.says, bug.backings, bug.make)
+
+
+def _skipped(reachable: Collection[str]) -> Iterator[Mutant]:
+    for phase in SKIPPED:
+        rows = {each.id for each in ATTEMPT.definition.rows if each.next is phase and each.phase is not phase}
+        says = f"goes on without {phase.value}"
+        yield Mutant(
+            f"no {phase.name}",
+            "skip",
+            "",
+            says,
+            tuple(Backing),
+            _running(skip(phase)),
+            frozenset(rows & set(reachable)),
+        )
+
+
+def _swapped(reachable: Collection[str]) -> Iterator[Mutant]:
+    for each, other in taken_for(reachable):
+        assert isinstance(each.phase, Phase)
+        assert isinstance(other.next, Phase)
+        says = f"{each.phase.name}: {in_words(each)} is taken for {in_words(other)}"
+        rows = with_rows(leads(each.id, other.next, other.ask))
+        identity = f"{each.id} as {other.id}"
+        yield Mutant(identity, "swap", "", says, tuple(Backing), _running(rows), frozenset({each.id}))
+
+
+def _running(rows: Iterable[Row]) -> Make:
+    kept = tuple(rows)
+
+    @cache
+    def table() -> Attempts:
+        return attempts(kept)
+
+    return lambda of: Model(of, table())
+
+
+#: The steps that can be left out. Without the others there is nothing to run or nothing to decide on.
+SKIPPED = tuple(
+    phase
+    for phase in Phase
+    if phase
+    not in {
+        Phase.WORKSPACE, Phase.BODY, Phase.FENCE_0, Phase.STAGING_0, Phase.UPLOAD, Phase.COMMIT, Phase.HEAD,
+        Phase.PUBLICATION, Phase.DONE,
+    }
+)  # fmt: skip
+
+
+def fate(mutant: Mutant, of: Setting) -> Found | None:
+    """Give how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
+    if of.backing not in mutant.backings:
+        return None
+    known = baseline(of)
+    if mutant.rows and not mutant.rows & known.rows:
+        return None
+    found = hunt(mutant.make(of), JUDGED, known.broken)
+    return _unhealed(mutant.make(of), known.broken) if found is None and of in HEALED else found
+
+
+def _unhealed(model: Model, ignore: Collection[str]) -> Found | None:
+    """Give what never ends, or ends otherwise than it should, once nothing more goes wrong."""
+    for each in heal(model).violations:
+        if each.property not in ignore:
+            return Found(each.property, each.problem, each.trace)
+    return None
+
+
+def clauses(mutant: Mutant) -> tuple[str, ...]:
+    """Name the clauses on the order of steps that a mutant breaks, before anybody runs it."""
+    return broken_clauses(mutant.make(setting(mutant.backings[0])).table)
+
+
+def first_kill(mutant: Mutant) -> str | None:
+    """Say who notices a mutant first: a clause on the order of steps, or a property in the smallest environment."""
+    broken = clauses(mutant)
+    if broken:
+        return f"order of steps: {broken[0]}"
+    for name in ENVIRONMENTS:
+        for backing in mutant.backings:
+            found = fate(mutant, setting(backing, **ENVIRONMENTS[name]))
+            if found is not None:
+                return f"{backing.value}, {name}: {found.property} in {len(found.trace)}"
+    return None

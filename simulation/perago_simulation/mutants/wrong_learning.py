@@ -1,0 +1,121 @@
+"""What an attempt may wrongly learn from what it is told: one half of the parts from which bugs are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from attrs import evolve
+
+from perago_core import fence
+from perago_core.attempt import ATTEMPT, Known
+from perago_core.attempt import events as e
+from perago_core.attempt import failures as f
+from perago_core.attempt.known import AttemptState
+from perago_core.attempt.phases import Phase
+from perago_core.owner import Standing
+from perago_core.plan import PlanKind
+from perago_core.values import Attempt, Claim, Head
+from perago_simulation.world.history import chain, commit
+
+Before: TypeAlias = Callable[[AttemptState, e.HeadSeen], tuple[AttemptState, e.HeadSeen]]
+
+_REMEMBER = ATTEMPT.definition.remember
+
+
+def head_seen(
+    before: Before | None = None,
+    plan: Mapping[str, Any] | None = None,
+    kinds: tuple[PlanKind, ...] = tuple(PlanKind),
+) -> Callable[[AttemptState, e.HeadSeen], Known]:
+    """Decide on another case than the one seen, or change the plan that was decided on."""
+
+    def remember(state: AttemptState, event: e.HeadSeen) -> Known:
+        if state.phase is Phase.OWN_HEAD:
+            return _REMEMBER[e.HeadSeen](state, event)
+        seen = (state, event) if before is None else before(state, event)
+        decision = _REMEMBER[e.HeadSeen](*seen).decision
+        assert decision is not None
+        if plan is not None and isinstance(decision, fence.Allowed) and decision.plan.kind in kinds:
+            decision = fence.Allowed(evolve(decision.plan, **plan))
+        return state.known.learn(decision=decision, refusal=decision.refusal or state.known.refusal)
+
+    return remember
+
+
+def claims(change: Callable[[Attempt, tuple[Claim, ...]], tuple[Claim, ...]]) -> Before:
+    """Decide on other claim records than those that were listed."""
+
+    def before(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+        known = state.known.learn(claims=change(state.subject, state.known.claims))
+        return evolve(state, known=known), event
+
+    return before
+
+
+def own_counts(attempt: Attempt, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """Let the attempt's own record pass for somebody else's."""
+    return tuple(evolve(each, execution="x") if each.execution == attempt.execution else each for each in claims)
+
+
+def numbers_ignored(_attempt: Attempt, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """Let every record look older than the attempt."""
+    return tuple(evolve(each, number=0) for each in claims)
+
+
+def only_one_owner(_attempt: Attempt, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """Keep one record of those with the same parent and tree."""
+    return tuple({(each.parent, each.tree): each for each in reversed(claims)}.values())
+
+
+def anybody_is_abandoned(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+    """Make up an owner who is dead, whoever made the head."""
+    if event.head is None or not event.head.commit.parents:
+        return state, event
+    attempt, head = state.subject, event.head.commit
+    owner = Claim(attempt.target, "x", "x", "x", 0, "x", head.parents[0], head.tree)
+    known = state.known.learn(claims=(owner,), standings=(("x", Standing.DEAD),))
+    return evolve(state, known=known), event
+
+
+def any_descendant(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+    """Take every descendant of the input for a child of it, owned by whoever made the child."""
+    if event.head is None or state.subject.input not in chain(event.head.commit.ref)[1:]:
+        return state, event
+    branch = chain(event.head.commit.ref)
+    child = commit(branch[branch.index(state.subject.input) - 1])
+    head = evolve(event.head.commit, parents=(state.subject.input,), tree=child.tree)
+    return state, evolve(event, head=Head(head))
+
+
+def first_parent_only(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+    """Forget the head's other parents."""
+    if event.head is None:
+        return state, event
+    return state, evolve(event, head=Head(evolve(event.head.commit, parents=event.head.commit.parents[:1])))
+
+
+def always_ours(state: AttemptState, event: e.HeadSeen) -> Known:
+    """Take whatever is at the head for the own publication."""
+    if state.phase is not Phase.OWN_HEAD or event.head is None:
+        return _REMEMBER[e.HeadSeen](state, event)
+    return state.known.learn(published=event.head.commit.ref, uncertain=False)
+
+
+def ours_by_tree(state: AttemptState, event: e.HeadSeen) -> Known:
+    """Take an equal tree at the head for the own publication."""
+    known, staged = state.known, state.known.staged
+    if state.phase is not Phase.OWN_HEAD or event.head is None or staged is None:
+        return _REMEMBER[e.HeadSeen](state, event)
+    same = event.head.commit.tree == staged.tree
+    return known.learn(published=event.head.commit.ref, uncertain=False) if same else known
+
+
+def owners_all_dead(state: AttemptState, event: e.OwnersRead) -> Known:
+    """Take every owner for dead."""
+    return state.known.learn(standings=tuple((task, Standing.DEAD) for task, _ in event.snapshots))
+
+
+def staging_refused(state: AttemptState, event: f.StagingUnknown) -> Known:
+    """Take a name in doubt for one that was refused."""
+    return _REMEMBER[f.StagingUnknown](state, event).learn(staging=state.known.staging)

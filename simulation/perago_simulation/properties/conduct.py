@@ -1,0 +1,176 @@
+"""How every execution behaves, whatever the others do: what it publishes, reports, names, settles and removes.
+
+Each clause is here because a wrong table survives without it (``mutants.sensitivity``). The promises about the branch
+itself are in ``safety``; what may be left behind at rest is in ``leftovers``.
+"""
+
+# ruff: noqa: E501  one clause, one line
+from __future__ import annotations
+
+from perago_core.attempt import AttemptState
+from perago_core.attempt import commands as c
+from perago_core.attempt.phases import Phase
+from perago_core.ledger.records import SettlementKind
+from perago_core.results import Classification, Completed, Failed
+from perago_core.rows import Command
+from perago_core.values import Backing
+from perago_simulation.properties.commands import about
+from perago_simulation.properties.publication import PUBLISHING
+from perago_simulation.properties.safety import Property, When, maker
+from perago_simulation.world.history import chain
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import COMPLETED, OPEN, World
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is reported
+
+
+@about(c.Report)
+def _no_success_from_doubt(
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.Report
+) -> str | None:
+    if not isinstance(asked.result, Completed) or not state.known.uncertain:
+        return None
+    return f"e{index} reports {asked.result.ref} although it does not know whether it was published"
+
+
+@about(c.Report)
+def _no_change_is_dropped(
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.Report
+) -> str | None:
+    if not isinstance(asked.result, Completed) or not state.known.changed or asked.result.ref != state.subject.input:
+        return None
+    return f"e{index} changed something and reports its input"
+
+
+def _output_is_own(_setting: Setting, world: World) -> str | None:
+    for index, task in enumerate(world.tasks):
+        if task.status is COMPLETED and task.ref != task.input and maker(task.ref) != task.winner:
+            return f"t{index} was completed by e{task.winner} with {task.ref}, which e{task.winner} did not make"
+    return None
+
+
+@about(c.Report)
+def _loser_is_silent(setting: Setting, world: World, index: int, _state: AttemptState, asked: c.Report) -> str | None:
+    """Judged of those who asked for the claim. A duplicate that fails before it asks reports like anybody else.
+
+    And while the attempt is open: a report to one that has ended is ignored, and its claims may be collected.
+    """
+    if setting.backing is Backing.SOFT or world.tasks[world.runs[index].task].status is not OPEN:
+        return None
+    result = asked.result
+    if isinstance(result, Failed) and result.refusal.classification not in _ABOUT_THE_CLAIM:
+        return None
+    task = f"t{world.runs[index].task}"
+    owners = [claim.execution for claim in world.claims if claim.task_id == task]
+    return (
+        f"e{index} reports for {task}, whose claim belongs to {owners}" if owners not in ([], [f"e{index}"]) else None
+    )
+
+
+_ABOUT_THE_CLAIM = (Classification.CLAIM_LOST, Classification.CLAIM_FAILED)
+
+
+@about(c.Report)
+def _what_landed_is_found(
+    setting: Setting, world: World, index: int, state: AttemptState, asked: c.Report
+) -> str | None:
+    """C8, judged where one answer is all that is lost: the publication's, so everything asked afterwards is answered.
+
+    And only where a barrier makes "not there" mean "will not be there". ``atomic`` has none: its publication may land
+    after it looked.
+    """
+    if not setting.store.barrier or setting.losses != 1 or world.budget.losses or setting.strangers:
+        return None
+    known = state.known
+    # Both set: the read-back is what was lost, or what it showed was not what was planned.
+    if not isinstance(asked.result, Failed) or known.uncertain is not (known.published is None):
+        return None
+    if maker(world.head) != index:
+        return None
+    return f"e{index} fails although its {world.head} is the head and only the answer was lost"
+
+
+@about(c.CleanUp)
+def _silence_has_a_reason(
+    _setting: Setting, _world: World, index: int, state: AttemptState, _asked: c.CleanUp
+) -> str | None:
+    known = state.known
+    return (
+        f"e{index} ends without a word and without a reason" if known.result is None and known.refusal is None else None
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is named
+
+
+@about(c.OpenStaging, c.Upload, c.CommitStaging)
+def _only_staging_is_written(
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.Upload
+) -> str | None:
+    if asked.name == state.subject.staging_name != state.subject.target.branch:
+        return None
+    return f"e{index} writes to {asked.name}, which is not its own staging name"
+
+
+@about(c.CleanUp, c.DropStaging)
+def _only_its_own_is_removed(
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.CleanUp
+) -> str | None:
+    return f"e{index} removes {asked.name}" if asked.name not in {None, state.subject.staging_name} else None
+
+
+@about(c.MakeClaim, c.ListClaims, c.RevokeOlder, c.ReadHead, c.Publish)
+def _nothing_needed_is_collected(
+    _setting: Setting, world: World, index: int, state: AttemptState, _asked: Command
+) -> str | None:
+    """Until its publication is sent, nobody but the execution itself or a newer attempt takes its name away."""
+    if state.phase is Phase.OWN_HEAD or state.known.staged is None or index in dict(world.names):
+        return None
+    if world.tasks[world.runs[index].task].status is not OPEN:
+        return None
+    return f"what e{index} has staged is collected while its attempt is open"
+
+
+@about(c.CleanUp)
+def _clean_up_knows_its_name(
+    _setting: Setting, world: World, index: int, _state: AttemptState, asked: c.CleanUp
+) -> str | None:
+    return f"e{index} cleans up and forgets its name" if asked.name is None and index in dict(world.names) else None
+
+
+@about(c.ConfirmIntent, c.SettleIntent)
+def _settled_for_what_it_is(
+    _setting: Setting, world: World, index: int, state: AttemptState, asked: c.ConfirmIntent | c.SettleIntent
+) -> str | None:
+    if not state.known.armed:
+        return f"e{index} confirms or settles an intent it never armed"
+    if isinstance(asked, c.ConfirmIntent):
+        return None
+    task = world.tasks[world.runs[index].task]
+    if task.polls != state.subject.poll_count:  # handed out anew since: what was accepted has been taken back
+        return None
+    if asked.kind is SettlementKind.ACCEPTED and (task.status is not COMPLETED or task.winner != index):
+        return f"e{index} settles as accepted, but its task is {task.status}"
+    if asked.kind is SettlementKind.NOT_PUBLISHED and index in map(maker, chain(world.head)):
+        return f"e{index} settles as not published, but {world.head} is on the branch"
+    return None
+
+
+# fmt: off
+CONDUCT = (
+    *PUBLISHING,
+    Property("S-05", "no success is reported out of doubt", When.ALWAYS, _no_success_from_doubt),
+    Property("S-06", "an output is the input, or what the winner made", When.ALWAYS, _output_is_own),
+    Property("S-06b", "who changed something never reports the input", When.ALWAYS, _no_change_is_dropped),
+    Property("S-40", "who loses the claim never reports", When.ALWAYS, _loser_is_silent),
+    Property("C8", "a publication that landed is found, not failed", When.ALWAYS, _what_landed_is_found),
+    Property("L-10", "who ends without a word has a reason", When.ALWAYS, _silence_has_a_reason),
+    Property("S-11", "nothing is written but under the execution's own staging name", When.ALWAYS, _only_staging_is_written),
+    Property("S-19", "an intent is settled for what it is", When.ALWAYS, _settled_for_what_it_is),
+    Property("S-32", "a clean-up names nothing but the execution's own", When.ALWAYS, _only_its_own_is_removed),
+    Property("S-33d", "a clean-up names what its execution may have made", When.ALWAYS, _clean_up_knows_its_name),
+    Property("S-34", "what an open attempt has staged keeps its name", When.ALWAYS, _nothing_needed_is_collected),
+)
+# fmt: on

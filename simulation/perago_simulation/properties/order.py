@@ -1,0 +1,110 @@
+"""What must hold of a table before anybody runs it: which steps lie before which, on every way through the rows.
+
+Exploration judges worlds, and a world does not show what an attempt should have asked. These clauses do: take away the
+rows that pass a step, and see whether the place it guards can still be reached.
+"""
+
+# ruff: noqa: E501  one clause, one line
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
+
+from attrs import frozen
+
+from perago_core.attempt import asks as ask
+from perago_core.attempt import events as e
+from perago_core.attempt import failures as f
+from perago_core.attempt.phases import Phase
+from perago_core.rows import Event, Row
+from perago_core.value import Value
+from perago_simulation.mutants.tables import Attempts
+
+_GUARDED_BY = {"soft": "nothing", "atomic": "claim", "conditional": "revocation", "locked": "lease"}
+
+
+@frozen(repr=False)
+class Clause(Value):
+    """No way leads on from a row that is a ``start`` to one that is the ``end``, but through a row that ``passes``."""
+
+    id: str
+    says: str
+    start: Callable[[Row], bool]
+    passes: Callable[[Row], bool]
+    end: Callable[[Row], bool]
+    ledgers: tuple[str, ...] = ("on", "off")
+    backings: tuple[str, ...] = tuple(_GUARDED_BY)
+
+
+def _beginning(row: Row) -> bool:
+    return row.phase is Phase.WORKSPACE
+
+
+def _fence(row: Row) -> bool:
+    return row.event is e.TaskReloaded and row.when.get("attempt") == ("current",)
+
+
+def _nothing(_row: Row) -> bool:
+    return False
+
+
+def _after(event: type[Event], **facts: str) -> Callable[[Row], bool]:
+    wanted = {fact: (value,) for fact, value in facts.items()}
+    return lambda row: row.event is event and all(row.when.get(fact) == value for fact, value in wanted.items())
+
+
+def _into(phase: Phase) -> Callable[[Row], bool]:
+    return lambda row: row.next is phase
+
+
+def _success(row: Row) -> bool:
+    return row.ask is ask.report_published
+
+
+_SEND = _into(Phase.PUBLICATION)
+_STRONG = ("atomic", "conditional", "locked")
+
+# fmt: off
+CLAUSES = (
+    Clause("S-07", "who is stale does not report", _after(e.TaskReloaded, attempt="stale"), _nothing, _into(Phase.REPORT), backings=_STRONG),
+    Clause("S-08a", "nothing is staged but after an attempt fence", _beginning, _fence, _into(Phase.STAGING)),
+    Clause("S-08", "nothing is published but after an attempt fence later than the name", _after(e.StagingOpened), _fence, _SEND),
+    Clause("S-08b", "nothing is published but after an attempt fence, name or no name", _beginning, _fence, _SEND),
+    Clause("S-08c", "nothing is published but after an attempt fence later than the lease", _after(e.LeaseHeld), _fence, _SEND, backings=("locked",)),
+    Clause("S-05b", "an unknown publication is called ours only after an attempt fence", _after(f.PublishUnknown), _fence, _success),
+    Clause("S-09", "nothing is asked between seeing the head and publishing", lambda _row: True, lambda row: row.phase is Phase.HEAD, _SEND),
+    Clause("S-18b", "nothing is published past an open intent", _beginning, _after(e.IntentsSettled, intents="clear"), _SEND, ledgers=("on",)),
+    Clause("S-24b", "after an unclean release nothing is done before the wait", _after(e.LeaseHeld, predecessor="unclean"), _after(e.Waited), _into(Phase.REVOCATION), backings=("locked",)),
+)
+# fmt: on
+
+
+def broken_clauses(table: Attempts) -> tuple[str, ...]:
+    """Name the clauses some way through the table breaks."""
+    rows = table.definition.rows
+    return tuple(
+        each.id
+        for each in CLAUSES
+        if any(_escapes(each, list(_kept(rows, *of))) for of in product(each.backings, each.ledgers, _DIFFS))
+    )
+
+
+_DIFFS = ("changed", "unchanged")
+
+
+def _kept(rows: Iterable[Row], backing: str, ledger: str, diff: str) -> Iterator[Row]:
+    """Give the rows a writable attempt may take."""
+    guarded = _GUARDED_BY[backing]
+    fixed = {"backing": backing, "guarded_by": guarded, "ledger": ledger, "diff": diff, "mode": "writable"}
+    for row in rows:
+        if all(fixed.get(fact, wanted[0]) in wanted for fact, wanted in row.when.items()):
+            yield row
+
+
+def _escapes(clause: Clause, rows: Sequence[Row]) -> bool:
+    left = [row for row in rows if not clause.passes(row)]
+    taken = [row for row in left if clause.start(row)]
+    reached = {row.next for row in taken}
+    while grown := {row.next for row in left if row.phase in reached} - reached:
+        reached |= grown
+    return any(clause.end(row) for row in (*taken, *(row for row in left if row.phase in reached)))

@@ -1,0 +1,130 @@
+"""What must hold, as data: a clause id, when it is judged, and what is wrong with a world (or nothing)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from enum import Enum
+from functools import cache
+from typing import TypeAlias
+
+from attrs import frozen
+
+from perago_core.value import Value
+from perago_simulation.world.history import chain, commit
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import COMPLETED, NOBODY, World, removed_by_strangers
+
+Judge: TypeAlias = Callable[[Setting, World], str | None]
+
+
+class When(Enum):
+    """When a property is judged."""
+
+    ALWAYS = "always"
+    AT_REST = "at rest"
+
+
+@frozen(repr=False)
+class Property(Value):
+    """One clause."""
+
+    id: str
+    says: str
+    when: When
+    judge: Judge
+
+
+_MADE = re.compile(r"[CDEM](\d+)")
+
+
+@cache
+def maker(ref: str) -> int:
+    """Give the execution that made a commit, or ``NOBODY`` for the root and for a stranger's."""
+    made = _MADE.match(ref)
+    return int(made[1]) if made else NOBODY
+
+
+#: The budgets of what somebody else does to the branch: a stranger, or a transport that sends twice.
+_DISTURBING = ("foreign_merges", "foreign_resets", "recreations", "foreign_writes", "resends")
+
+
+def disturbed(setting: Setting, world: World) -> bool:
+    """Say whether anybody else has touched the branch: what comes of that is no leftover and no broken promise."""
+    if world.strangers or world.rare is None:
+        return bool(world.strangers)
+    return any(getattr(world.rare.left, name) != getattr(setting, name) for name in _DISTURBING)
+
+
+def accepted(world: World) -> list[tuple[str, str]]:
+    """Give every accepted result with the input of its task, oldest first."""
+    return [(task.input, task.ref) for task in world.tasks if task.status is COMPLETED]
+
+
+def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
+    for _, ref in accepted(world):
+        if ref not in chain(world.head) and ref not in removed_by_strangers(world):
+            return f"accepted {ref} is not on the branch any more; the head is {world.head}"
+    return None
+
+
+def _one_abandoned_tip(_setting: Setting, world: World) -> str | None:
+    ours = _above_accepted(world)
+    return f"more than one commit above what was accepted: {_list(ours)}" if len(ours) > 1 else None
+
+
+def _clean_tip(setting: Setting, world: World) -> str | None:
+    done = accepted(world)
+    if len(done) < setting.steps:
+        return None
+    ours = _above_accepted(world)
+    return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None
+
+
+def _above_accepted(world: World) -> list[str]:
+    done = accepted(world)
+    base = done[-1][1] if done else world.tasks[0].input
+    branch = chain(world.head)
+    if base in removed_by_strangers(world):  # nothing can be above what is not there, and it was not we who took it off
+        return []
+    above = branch[: branch.index(base)] if base in branch else branch
+    return [ref for ref in above if not ref.startswith("F")]
+
+
+def _clean_history(_setting: Setting, world: World) -> str | None:
+    refs = {ref for _, ref in accepted(world)}
+    for source, ref in accepted(world):
+        between = chain(ref)[1:]
+        between = between[: between.index(source)] if ref != source and source in between else ()
+        strange = [each for each in between if each not in refs and not each.startswith("F")]
+        if strange:
+            return f"accepted {ref} stands on {_list(strange)}, which nobody accepted"
+    return None
+
+
+def _not_on_a_stranger(_setting: Setting, world: World) -> str | None:
+    for source, ref in accepted(world):
+        if ref != source and commit(ref).parents != (source,):
+            return f"accepted {ref} stands on {_list(commit(ref).parents)}, not on its input {source}"
+    return None
+
+
+def _stranger_survives(_setting: Setting, world: World) -> str | None:
+    for ref in world.strangers:
+        if ref not in chain(world.head) and ref not in removed_by_strangers(world):
+            return f"the stranger's {ref} is not on the branch any more; the head is {world.head}"
+    return None
+
+
+def _list(refs: Iterable[str]) -> str:
+    return " and ".join(refs)
+
+
+PROPERTIES = (
+    Property("S-01", "every accepted result stays on the branch", When.ALWAYS, _accepted_is_reachable),
+    Property("S-02", "at most one abandoned publication above what was accepted", When.AT_REST, _one_abandoned_tip),
+    Property("S-02b", "a finished workflow ends with its own result", When.AT_REST, _clean_tip),
+    Property("S-03", "no unaccepted commit inside accepted history", When.ALWAYS, _clean_history),
+    Property("S-04", "an accepted publication stands directly on its input", When.ALWAYS, _not_on_a_stranger),
+    Property("S-15", "a stranger's commit stays on the branch", When.ALWAYS, _stranger_survives),
+)

@@ -1,0 +1,1 @@
+"""Single runs: schedules, replays, shrinking, and judging what a run shows."""

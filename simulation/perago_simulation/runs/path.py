@@ -1,0 +1,75 @@
+"""A way through a model, taken move by move: what was chosen, what happened, where it ends.
+
+For those who know what they want to happen: the crash windows, and tests that tell a story.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from perago_core.errors import PeragoError
+from perago_core.value import Value
+from perago_simulation.runs.replay_line import line_of
+from perago_simulation.world.model import Label, Model, Move
+from perago_simulation.world.state import RUNNING, World
+
+
+class WayError(PeragoError, LookupError):
+    """What is wanted cannot happen here; the message says what can."""
+
+
+@frozen(repr=False)
+class Way(Value):
+    """A way from the beginning. Each move gives a new one, so a way may fork."""
+
+    model: Model
+    choices: tuple[int, ...] = ()
+    labels: tuple[Label, ...] = ()
+    at: World | None = None
+
+    @property
+    def world(self) -> World:
+        """Give where it ends."""
+        assert self.at is not None
+        return self.at
+
+    def moves(self) -> list[Move]:
+        """Give everything that can happen next."""
+        return list(self.model.beginnings() if self.at is None else self.model.moves(self.at))
+
+    def can(self, *wanted: str) -> bool:
+        """Say whether a move can happen whose words contain all that is wanted."""
+        return any(_fits(label, wanted) for label, _ in self.moves())
+
+    def take(self, *wanted: str) -> Way:
+        """Let the first move happen whose words contain all that is wanted."""
+        moves = self.moves()
+        for choice, (label, world) in enumerate(moves):
+            if _fits(label, wanted):
+                return Way(self.model, (*self.choices, choice), (*self.labels, label), world)
+        can = "; ".join(" ".join(label) for label, _ in moves) or "nothing"
+        message = f"after {len(self.labels)} moves {' '.join(wanted)!r} cannot happen; what can: {can}"
+        raise WayError(message)
+
+    def go_on(self, run: int) -> Way:
+        """Let an execution do the next thing it does if nothing goes wrong; the store serves it."""
+        mine = any(request.run == run for request in self.world.requests)
+        return self.take("store ", f" e{run}") if mine else self.take(f"e{run} ")
+
+    def until(self, run: int, *wanted: str) -> Way:
+        """Let an execution go on until what is wanted has happened, or else to its end."""
+        way = self
+        while way.world.runs[run].fate is RUNNING:
+            way = way.go_on(run)
+            if wanted and _fits(way.labels[-1], wanted):
+                break
+        return way
+
+    def line(self) -> str:
+        """Write it as one line that replays."""
+        return line_of(self.model, self.choices)
+
+
+def _fits(label: Label, wanted: tuple[str, ...]) -> bool:
+    text = " ".join(label)
+    return all(each in text for each in wanted)

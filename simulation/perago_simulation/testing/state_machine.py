@@ -1,0 +1,132 @@
+"""The world as a Hypothesis state machine, one move at a time. Subclass it to try your own store, table or runtime.
+
+    class MyWorker(WorldMachine):
+        where = strategies.settings([Backing.CONDITIONAL])
+
+        def model(self, of):
+            return Embedded(of, runtime=my_worker.step)
+
+    TestMyWorker = MyWorker.TestCase
+
+Hypothesis draws a setting and then moves: work, or a fault while the budget lasts. After each of them every property is
+judged; at the end everything is run to rest. A failure prints the line that replays it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.runs.schedule import Failure, carry_out
+from perago_simulation.runs.world_cache import Country, Node
+from perago_simulation.testing import strategies
+from perago_simulation.world.model import Model
+from perago_simulation.world.settings import Setting
+
+#: So many settings are remembered with the worlds met there: a long night draws thousands.
+REMEMBERED = 32
+#: So many moves bring everything to rest, or somebody waits for ever.
+BUSY = 1_000
+
+
+def _beginnings(machine: WorldMachine) -> st.SearchStrategy[tuple[Setting, list[tuple[str, int]]]]:
+    return machine.where.flatmap(lambda of: st.tuples(st.just(of), strategies.troubles(of)))
+
+
+class WorldMachine(RuleBasedStateMachine):
+    """Everything that can happen to attempts of your runtime on your store."""
+
+    where: ClassVar[st.SearchStrategy[Setting]] = strategies.settings()
+    _countries: ClassVar[dict[tuple[type, Setting], Country]] = {}
+
+    def model(self, of: Setting) -> Model:
+        """Give what is tried. Override it: ``Embedded`` takes a table, a store, a runtime of your own."""
+        return Model(of)
+
+    @initialize(beginning=st.runner().flatmap(_beginnings))
+    def begin(self, beginning: tuple[Setting, list[tuple[str, int]]]) -> None:
+        """Begin in a setting, with some trouble ahead. Worlds met in earlier examples are known already."""
+        of, troubles = beginning
+        mine = (type(self), of)
+        country = self._countries.get(mine)
+        if country is None:
+            if len(self._countries) >= REMEMBERED:
+                self._countries.clear()
+            country = self._countries[mine] = Country(self.model(of), JUDGED, limit=20_000)
+        self.country: Country = country
+        self.node: Node = country.begin()
+        self.choices: list[int] = []
+        self.troubles = list(troubles)
+
+    @precondition(lambda self: self._possible(faults=False))
+    @rule(which=st.integers(0, 11))
+    def work(self, which: int) -> None:
+        """Let somebody do the next thing."""
+        self._work(which)
+
+    @precondition(lambda self: self._possible(faults=False))
+    @rule(turns=st.integers(2, 12))
+    def work_for_a_while(self, turns: int) -> None:
+        """Let whoever is first do the next few things: most trouble needs somebody to get far."""
+        for _ in range(turns):
+            if not self._possible(faults=False):
+                return
+            self._work(0)
+            self.nothing_is_wrong()
+
+    @precondition(lambda self: self._possible(faults=True))
+    @rule(which=st.integers(0, 11))
+    def fault(self, which: int) -> None:
+        """Let something go wrong now."""
+        self._take(self._possible(faults=True), which)
+
+    @rule()
+    def nothing_happens(self) -> None:
+        """Always possible, so that a world at rest is not an error of the machine."""
+
+    @invariant()
+    def nothing_is_wrong(self) -> None:
+        """Judge the world, and print the line that leads to it if it breaks a property."""
+        if self._begun() and self.node.wrong is not None:
+            labels = carry_out(self.country, self.choices)[1]
+            failure = Failure(*self.node.wrong, tuple(self.choices), labels)
+            raise AssertionError(strategies.explain(self.country, failure))
+
+    def teardown(self) -> None:
+        """Run to rest: without further faults somebody finishes or gives up (L-01), and the promises hold there."""
+        for _ in range(BUSY):
+            possible = self._possible(faults=False) or self._possible(faults=True)
+            self.nothing_is_wrong()
+            if not possible:
+                return
+            self._take(possible, 0)
+        raise AssertionError(f"still busy after {BUSY} moves: somebody waits for what will not come")
+
+    def _begun(self) -> bool:
+        return hasattr(self, "node")
+
+    def _possible(self, *, faults: bool) -> list[int]:
+        if not self._begun():
+            return []
+        if self.node.labels is None:
+            self.country.expand(self.node)
+        return [index for index, kind in enumerate(self.node.faults) if (kind is not None) is faults]
+
+    def _work(self, which: int) -> None:
+        """Let somebody do the next thing, unless it is time for some trouble that was ahead."""
+        faults = self.node.faults
+        for at, (kind, wait) in enumerate(self.troubles):
+            if kind in faults and wait == 0:
+                del self.troubles[at]
+                self._take([faults.index(kind)], 0)
+                return
+            self.troubles[at] = (kind, wait - (kind in faults))
+        self._take(self._possible(faults=False), which)
+
+    def _take(self, possible: list[int], which: int) -> None:
+        index = possible[which % len(possible)]
+        self.choices.append(index)
+        self.node = self.node.children[index]

@@ -1,0 +1,240 @@
+"""The model: a setting, a store and the attempt's table, and everything that can happen next in a world.
+
+Each move is a label (who, what, about what) and the world after it. Executions run the table they are given, which is
+the production table unless somebody explores a mutant; what a command does to the world is in ``effects``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+from perago_core.attempt import ATTEMPT, Known, Phase
+from perago_core.attempt import commands as c
+from perago_core.attempt import events as e
+from perago_core.engine import Table
+from perago_core.rows import Event
+from perago_core.values import Attempt
+from perago_simulation.world import strangers
+from perago_simulation.world.effects import EFFECTS, LOST, published, refused
+from perago_simulation.world.faults import rare_moves, rare_of
+from perago_simulation.world.history import ROOT
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import (
+    COMPLETED,
+    DEAD,
+    ENDED,
+    NOBODY,
+    OPEN,
+    RUNNING,
+    TIMED_OUT,
+    Budget,
+    Lease,
+    Request,
+    Run,
+    Task,
+    World,
+    attempt_of,
+    by_run,
+    one_less,
+    with_budget,
+    with_head,
+    with_rare,
+    with_run,
+    with_task,
+)
+from perago_simulation.world.store import Store
+from perago_simulation.world.strangers import Label, Move, Moves
+
+__all__ = ["Label", "Model", "Move", "Moves", "Part"]
+
+#: Somebody who can move: an execution, the store, the orchestrator.
+Part: TypeAlias = Callable[[World], Moves]
+
+
+class Model:
+    """What can happen. Two models with the same setting, store and table have the same worlds."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        table: Table[Attempt, Known] = ATTEMPT,
+        store: Store | None = None,
+    ) -> None:
+        self.setting = setting
+        self.table = table
+        self.store = store or Store()
+        self.step = lru_cache(maxsize=None)(table.step)
+
+    def beginnings(self) -> Moves:
+        """Give the worlds a run starts from: the first attempt handed out, with each body it may have."""
+        setting = self.setting
+        budget = Budget(setting.crashes, setting.losses, setting.duplicates, setting.strangers)
+        nobody = (NOBODY,) * setting.steps
+        empty = World(ROOT, (), (), nobody, (), (), (), Lease(), (), (), budget, rare_of(setting))
+        yield from self._hand_out(empty, Task(0, 1, ROOT))
+
+    def moves(self, world: World) -> Moves:
+        """Give everything that can happen next."""
+        for part in self.parts(len(world.runs)):
+            yield from part(world)
+
+    def parts(self, runs: int) -> tuple[Part, ...]:
+        """Give who moves, one by one, in a world with this many executions.
+
+        What a part does depends on nothing but what it reads of the world, and each reads little; ``memo`` rests on
+        that. So a part asks the world for the fields it needs and changes it with ``_replace``.
+        """
+        executions = (partial(self._execution, index) for index in range(runs))
+        return (*executions, self._requests, self._orchestrate, self._fail, self._rarely)
+
+    def at_rest(self, world: World) -> bool:
+        """Say whether nothing is left to do: nobody works, nothing is on its way, and nothing more is handed out."""
+        if world.requests or any(run.fate is RUNNING for run in world.runs):
+            return False
+        return self.has_ended(world)
+
+    def has_ended(self, world: World) -> bool:
+        """Say whether the orchestrator has nothing more to hand out or to give up by itself."""
+        return next(self._orchestrate(world), None) is None
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Executions
+
+    def _execution(self, index: int, world: World) -> Moves:
+        run = world.runs[index]
+        if run.fate is RUNNING:
+            yield from self._work(world, index, run)
+
+    def _work(self, world: World, index: int, run: Run) -> Moves:
+        assert run.state is not None
+        (command,) = run.state.pending
+        who, kind = f"e{index}", type(command)
+        if isinstance(command, c.Publish):
+            yield from self._send(world, index, command)
+            return
+        after, event = EFFECTS[kind](self.setting, world, index, command)
+        yield (who, kind.__name__, type(event).__name__), self._tell(after, index, event)
+        if world.budget.losses and command.answers.unknown:
+            spent = one_less(world.budget, "losses")
+            lost = LOST[kind]
+            yield (who, kind.__name__, "dropped"), self._tell(with_budget(world, spent), index, lost)
+            if after is not world:
+                landed = with_budget(after, spent)
+                yield (who, kind.__name__, "landed, answer lost"), self._tell(landed, index, lost)
+
+    def _tell(self, world: World, index: int, event: Event) -> World:
+        """Let an execution learn an event and wait for what it asks next."""
+        run = world.runs[index]
+        assert run.state is not None
+        state = self.step(run.state, event).state
+        if state.phase is Phase.DONE:
+            return with_run(world, index, Run(run.task, ENDED, None))
+        return with_run(world, index, Run(run.task, RUNNING, state))
+
+    def _send(self, world: World, index: int, command: c.Publish) -> Moves:
+        """Send a publication; once it is sent, the sender may stop waiting for it while it is on its way."""
+        who = f"e{index}"
+        if not any(request.run == index for request in world.requests):
+            requests = tuple(sorted((*world.requests, Request(index, command.plan)), key=by_run))
+            yield (who, "Publish", command.plan.kind.value), world._replace(requests=requests)
+        elif world.budget.losses:
+            requests = tuple(each._replace(awaited=False) if each.run == index else each for each in world.requests)
+            gone = world._replace(requests=requests, budget=one_less(world.budget, "losses"))
+            yield (who, "Publish", "stops waiting"), self._tell(gone, index, LOST[c.Publish])
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # The store, carrying out publications in two phases
+
+    def _requests(self, world: World) -> Moves:
+        for at, request in enumerate(world.requests):
+            yield from self._publish(world, at, request)
+
+    def _publish(self, world: World, at: int, request: Request) -> Moves:
+        others = (*world.requests[:at], *world.requests[at + 1 :])
+        # Two of one sender differ in who waits for them, and different moves must have different labels.
+        copied = world.rare is not None and request.awaited and any(each.run == request.run for each in others)
+        who = f"e{request.run} (copy)" if copied else f"e{request.run}"
+        awaited = request.awaited and world.runs[request.run].fate is RUNNING
+        if not request.begun:
+            refusal = self.store.refusal(self.setting, world, request)
+            if refusal is None:
+                begun = tuple(sorted((*others, request._replace(begun=True)), key=by_run))
+                yield ("store", "begin", who), world._replace(requests=begun)
+                return
+            gone = world._replace(requests=others)
+            told = self._tell(gone, request.run, refused(refusal)) if awaited else gone
+            yield ("store", "refuse", f"{who}: {refusal}"), told
+            return
+        ref = self.store.installed(self.setting, world, request)
+        moved = with_head(world._replace(requests=others), ref)
+        if world.rare is not None and request.plan.commit in world.rare.hollow:
+            moved = with_rare(moved, hollow=tuple(sorted({*world.rare.hollow, ref})))
+        yield (
+            ("store", "install", f"{who}: {ref}"),
+            self._tell(moved, request.run, published(ref)) if awaited else moved,
+        )
+        if awaited and world.budget.losses:
+            spent = with_budget(moved, one_less(world.budget, "losses"))
+            lost = self._tell(spent, request.run, LOST[c.Publish])
+            yield ("store", "install", f"{who}: {ref}, answer lost"), lost
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # The orchestrator
+
+    def _orchestrate(self, world: World) -> Moves:
+        if world.rare is not None and world.rare.terminated:
+            return
+        setting = self.setting
+        last = len(world.tasks) - 1
+        task = world.tasks[last]
+        if task.status is OPEN:
+            alive = any(run.task == last and run.fate is RUNNING for run in world.runs)
+            if setting.pauses or not alive:
+                yield ("orchestrator", "give up", f"t{last}"), with_task(world, last, task._replace(status=TIMED_OUT))
+            if world.budget.duplicates:
+                spent = with_budget(world, one_less(world.budget, "duplicates"))
+                yield from self.deliver(spent, last, "deliver again")
+        elif task.status is COMPLETED:
+            if task.step + 1 < setting.steps:
+                yield from self._hand_out(world, Task(task.step + 1, 1, task.ref))
+        elif task.number < setting.attempts:
+            yield from self._hand_out(world, Task(task.step, task.number + 1, task.input))
+
+    def _hand_out(self, world: World, task: Task) -> Moves:
+        yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")
+
+    def deliver(self, world: World, at: int, what: str) -> Moves:
+        """Start an execution. Workspace and body are local: done at once, with each result the setting allows."""
+        index = len(world.runs)
+        attempt = attempt_of(self.setting, world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref=""), at, index)
+        for changed in (True, False):
+            if not (self.setting.changes if changed else self.setting.no_ops):
+                continue
+            state = self.table.start(attempt).state
+            for event in (e.WorkspaceReady(), e.BodyDone(attempt.execution, changed)):
+                state = self.step(state, event).state
+            body = "changed" if changed else "unchanged"
+            after = world._replace(runs=(*world.runs, Run(at, RUNNING, state)))
+            yield ("orchestrator", what, f"t{at} to e{index} ({body})"), after
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # What goes wrong by itself
+
+    def _fail(self, world: World) -> Moves:
+        budget = world.budget
+        if budget.crashes:
+            spent = with_budget(world, one_less(budget, "crashes"))
+            for index, run in enumerate(world.runs):
+                if run.fate is RUNNING:
+                    yield ("fault", "crash", f"e{index}"), with_run(spent, index, Run(run.task, DEAD, None))
+        if budget.strangers:
+            yield from strangers.commit(with_budget(world, one_less(budget, "strangers")))
+        holder = world.lease.holder
+        if holder != NOBODY and (self.setting.pauses or world.runs[holder].fate is not RUNNING):
+            yield ("coordination", "expire", f"lease of e{holder}"), world._replace(lease=Lease(clean=False))
+
+    def _rarely(self, world: World) -> Moves:
+        if world.rare is not None:
+            yield from rare_moves(self, world)

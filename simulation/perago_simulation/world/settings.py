@@ -1,0 +1,93 @@
+"""What is explored: the backing, what the store can do, and how much may go wrong.
+
+Every bound is a number the exploration prints. Within them it is exhaustive; beyond them it claims nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from perago_core.checks import a, count, flag
+from perago_core.value import Value
+from perago_core.values import Backing
+from perago_simulation.world.capabilities import NEEDS, Capabilities
+
+__all__ = ["NEEDS", "RARE", "Capabilities", "Setting", "setting"]
+
+#: The budgets of what seldom happens, and how the bounds tell of them. A setting without any pays nothing for them.
+RARE: Mapping[str, str] = {
+    "requeues": "requeue(s)",
+    "reruns": "rerun(s)",
+    "resends": "re-sent publication(s)",
+    "terminations": "termination(s)",
+    "foreign_merges": "stranger's merge(s)",
+    "foreign_resets": "stranger's reset(s)",
+    "recreations": "deletion(s) of the branch, made anew where it was",
+    "foreign_writes": "stranger's uncommitted write(s)",
+}
+
+
+@frozen(cache_hash=True, repr=False, kw_only=True)
+class Setting(Value):
+    """One configuration to explore.
+
+    ``attempts`` counts the attempts of each workflow step, retries included. ``crashes``, ``losses`` (answers that do
+    not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits by somebody else) are
+    budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker still lives.
+
+    The rare ones, see ``RARE``: ``requeues`` hand an open task out again under its id, ``reruns`` one of a workflow
+    that has ended; ``resends`` are copies of a publication made by the transport. With ``collector`` somebody removes
+    names and claims that are no longer needed; with ``early_collector`` claims of every attempt that has ended, which
+    is wrong and is here to show why; with ``data_collector`` also the data of staged commits nobody holds any more.
+    """
+
+    backing: Backing = field(validator=a(Backing))
+    store: Capabilities = field(validator=a(Capabilities))
+    ledger: bool = field(default=False, validator=flag)
+    attempts: int = field(default=2, validator=count)
+    steps: int = field(default=1, validator=count)
+    crashes: int = field(default=1, validator=count)
+    losses: int = field(default=0, validator=count)
+    duplicates: int = field(default=0, validator=count)
+    strangers: int = field(default=0, validator=count)
+    pauses: bool = field(default=True, validator=flag)
+    changes: bool = field(default=True, validator=flag)
+    no_ops: bool = field(default=False, validator=flag)
+    same_tree: bool = field(default=False, validator=flag)
+    requeues: int = field(default=0, validator=count)
+    reruns: int = field(default=0, validator=count)
+    resends: int = field(default=0, validator=count)
+    terminations: int = field(default=0, validator=count)
+    foreign_merges: int = field(default=0, validator=count)
+    foreign_resets: int = field(default=0, validator=count)
+    recreations: int = field(default=0, validator=count)
+    foreign_writes: int = field(default=0, validator=count)
+    collector: bool = field(default=False, validator=flag)
+    early_collector: bool = field(default=False, validator=flag)
+    data_collector: bool = field(default=False, validator=flag)
+
+    @property
+    def collects(self) -> bool:
+        """Say whether anybody removes anything, rightly or too early."""
+        return self.collector or self.early_collector or self.data_collector
+
+    def bounds(self) -> str:
+        """Say what was explored, in one line."""
+        bodies = " or ".join(name for name, on in (("changed", self.changes), ("unchanged", self.no_ops)) if on)
+        rare = "".join(f", {getattr(self, name)} {what}" for name, what in RARE.items() if getattr(self, name))
+        collector = ", a collector that is too early" if self.early_collector else ", a collector"
+        collector += " of data too" if self.data_collector else ""
+        return (
+            f"{self.backing.value}, ledger {'on' if self.ledger else 'off'}: {self.steps} step(s) of {self.attempts} "
+            f"attempt(s), {self.crashes} crash(es), {self.losses} lost answer(s), {self.duplicates} duplicate(s), "
+            f"{self.strangers} stranger's commit(s), {'pauses that resume' if self.pauses else 'no pauses'}, "
+            f"bodies {bodies}{', equal trees' if self.same_tree else ''}{rare}{collector if self.collects else ''}"
+        )
+
+
+def setting(backing: Backing, **more: object) -> Setting:
+    """Make a setting for a backing on a store that offers exactly what the backing needs."""
+    given: dict[str, object] = {"store": NEEDS[backing], **more}
+    return Setting(backing=backing, **given)  # type: ignore[arg-type]

@@ -5,14 +5,16 @@ that next and ask for this. Nothing else influences what happens; a reader who h
 
 Theory of operation
 -------------------
-1. ``remember`` folds what the event tells into ``known``. It records; it never chooses.
+1. ``remember`` folds what the event tells into ``known``.
 2. *Facts* are read from ``(subject, known, event)``. Each fact has a short, finite list of values, so guards, which are
    patterns over facts, can be checked by enumeration: for every (phase, event) exactly one row matches every valuation.
-3. From the rows one ``transitions.Machine`` is built: no model, no callbacks, no automatic transitions. It is the
-   definition: diagrams, listings and the agreement test use it.
-4. The table that runs is compiled *from that machine*, not from the rows, into a frozen table keyed by phase and
-   event, with a tree that asks one fact after the other for as long as they matter. What runs is what ``transitions``
-   holds.
+3. From the rows one ``transitions.Machine`` is built: no model, no callbacks, no automatic transitions.
+4. The rows are read back from that machine: its sources, its destinations, the guards of its conditions. Only what
+   ``transitions`` has no place for (id, command, note) is carried along. Everything after this uses these rows: the
+   table that runs, diagrams, listings, mutants. A transition with a wrong destination leads there; one that lost its
+   condition is refused.
+5. The table that runs is a dictionary by phase and event, with a tree that asks one fact after the other for as long as
+   they matter.
 
 ``transitions`` itself is not the executor, because it answers ``False`` and stays where it is when every guard fails: a
 silent dead end, in a protocol whose first rule is to fail closed. Here the same situation cannot be compiled.
@@ -25,21 +27,48 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Generic, NoReturn, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 from transitions import Machine, Transition
 
-from perago_core.errors import ProtocolError
-from perago_core.rows import Definition, Event, Fired, K, Row, S, State, Step, mentioned, valuations
+from perago_core.errors import DefinitionError, ProtocolError
+from perago_core.rows import Definition, Event, Fact, Fired, Guard, K, Row, S, State, Step, mentioned, valuations
 from perago_core.validation import validate
 from perago_core.value import Value
 
 
+@frozen(repr=False)
+class Matcher(Value):
+    """A guard as the predicate ``transitions`` evaluates."""
+
+    guard: Guard
+    facts: Mapping[str, Fact]
+
+    def __call__(self, subject: object, known: object, event: object) -> bool:
+        """Say whether each fact has one of the values the guard wants."""
+        return all(self.facts[name].read(subject, known, event) in wanted for name, wanted in self.guard.items())
+
+
 class RowTransition(Transition):
-    """A ``transitions`` transition that carries its row along, so that the compiled table can be read back from it."""
+    """A ``transitions`` transition, with what that package has no place for: the row's id, event, command and note."""
 
     def __init__(self, *args: Any, row: Row, **kwargs: Any) -> None:  # noqa: ANN401  passed on unread
         super().__init__(*args, **kwargs)
-        self.row = row
+        self.id, self.event, self.ask, self.note = row.id, row.event, row.ask, row.note
+
+    def row(self, phases: type[Enum]) -> Row:
+        """Give the row this transition is: its own source, destination and guard. Anything else is refused."""
+        guards = [each.func.guard for each in self.conditions if isinstance(each.func, Matcher) and each.target]
+        if len(guards) != 1 or len(self.conditions) != 1:
+            _refuse_transition(self, f"has the conditions {self.conditions}, not one guard")
+        source, dest = (phases.__members__.get(name or "") for name in (self.source, self.dest))
+        if source is None or dest is None:
+            _refuse_transition(self, f"leads from {self.source!r} to {self.dest!r}: not both are phases")
+        return Row(self.id, source, self.event, guards[0], dest, self.ask, self.note)
+
+
+def _refuse_transition(transition: RowTransition, problem: str) -> NoReturn:
+    message = f"the transition of row {transition.id} {problem}"
+    raise DefinitionError(message)
 
 
 class RowMachine(Machine):
@@ -61,13 +90,20 @@ class _Choice(Value):
 
 
 class Table(Generic[S, K]):
-    """A validated, compiled machine. ``start`` begins, ``step`` advances; both are pure."""
+    """A validated, compiled machine. ``start`` begins, ``step`` advances; both are pure.
 
-    def __init__(self, definition: Definition[S, K]) -> None:
-        validate(definition)
-        self.definition = definition
-        self.machine = build_machine(definition)
-        choices = compile_choices(definition, self.machine)
+    ``definition`` has the rows as ``machine`` holds them. Another machine may be given in place of the one built from
+    what was written; ``check=False`` compiles what would be refused, so that a simulator can show what it would do.
+    """
+
+    def __init__(self, written: Definition[S, K], *, machine: RowMachine | None = None, check: bool = True) -> None:
+        if check:
+            validate(written)
+        self.machine = build_machine(written) if machine is None else machine
+        self.definition = read_back(written, self.machine)
+        if check and self.definition.rows != written.rows:
+            validate(self.definition)
+        choices = compile_choices(self.definition)
         self._choices = MappingProxyType(choices)
         self._find = choices.get
 
@@ -128,7 +164,7 @@ def _follow(row: Row, state: State[S, K], known: K, event: Event) -> Step[S, K]:
 
 
 def build_machine(definition: Definition[Any, Any]) -> RowMachine:
-    """Feed the rows to ``transitions``: the shared definition that diagrams and the agreement test use."""
+    """Feed the rows to ``transitions``."""
     machine = RowMachine(
         model=None,
         states=list(definition.phases),
@@ -138,35 +174,27 @@ def build_machine(definition: Definition[Any, Any]) -> RowMachine:
         queued=False,
     )
     for row in definition.rows:
-        machine.add_transition(
-            row.event.__name__,
-            row.phase,
-            row.next,
-            conditions=[matcher(definition, row)],
-            row=row,
-        )
+        guard = Matcher(row.when, definition.facts_by_name)
+        machine.add_transition(row.event.__name__, row.phase, row.next, conditions=[guard], row=row)
     return machine
 
 
-def matcher(definition: Definition[Any, Any], row: Row) -> Callable[[Any, Any, Any], bool]:
-    """Give the row's guard as the predicate ``transitions`` evaluates."""
-    wanted = [(definition.facts_by_name[name].read, values) for name, values in row.when.items()]
-
-    def matches(subject: object, known: object, event: object) -> bool:
-        return all(read(subject, known, event) in values for read, values in wanted)
-
-    return matches
-
-
-def compile_choices(definition: Definition[Any, Any], machine: RowMachine) -> dict[tuple[Enum, type], _Choice]:
-    """Read the transitions back from the machine into the dictionary that ``step`` uses."""
-    grouped: dict[tuple[Enum, type], list[Row]] = {}
+def read_back(written: Definition[S, K], machine: RowMachine) -> Definition[S, K]:
+    """Give the definition with the rows the machine holds, in the order in which they were written."""
+    held: dict[str, Row] = {}
     for event in machine.events.values():
-        for transitions in event.transitions.values():
-            for transition in transitions:
+        for leaving in event.transitions.values():
+            for transition in leaving:
                 assert isinstance(transition, RowTransition)
-                row = transition.row
-                grouped.setdefault((row.phase, row.event), []).append(row)
+                held[transition.id] = transition.row(written.phases)
+    return evolve(written, rows=tuple(held[row.id] for row in written.rows if row.id in held))
+
+
+def compile_choices(definition: Definition[Any, Any]) -> dict[tuple[Enum, type], _Choice]:
+    """Turn the rows into the dictionary that ``step`` uses."""
+    grouped: dict[tuple[Enum, type], list[Row]] = {}
+    for row in definition.rows:
+        grouped.setdefault((row.phase, row.event), []).append(row)
     return {
         (phase, event): _Choice(
             remember=definition.remember.get(event),

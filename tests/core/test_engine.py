@@ -9,9 +9,11 @@ from attrs import evolve
 from attrs.exceptions import FrozenInstanceError
 from hypothesis import given
 from hypothesis import strategies as st
+from transitions.core import Condition
 
-from perago_core.engine import RowTransition, Table, build_machine, compile_choices
-from perago_core.errors import PeragoError, ProtocolError
+from perago_core.description import describe, mermaid
+from perago_core.engine import RowMachine, RowTransition, Table, build_machine, read_back
+from perago_core.errors import DefinitionError, PeragoError, ProtocolError
 from perago_core.rows import Answers, Event, Fired, Row, State, Step, asks, when
 from tests.core.machines import NAMES, load
 from tests.core.toy import (
@@ -73,7 +75,7 @@ def test_step_gives_the_next_state_and_the_commands_of_the_row() -> None:
 
 def test_fire_also_names_the_row() -> None:
     fired = TABLE.fire(START, Kneaded())
-    assert fired.row is ROWS[0]
+    assert fired.row == ROWS[0]
     assert Step(fired.state, fired.commands) == TABLE.step(START, Kneaded())
 
 
@@ -239,10 +241,84 @@ def test_a_state_cannot_be_changed() -> None:
 # How it is compiled
 
 
-def test_what_runs_is_what_the_transitions_machine_holds() -> None:
-    """The table is read back from the machine, so a row the machine does not hold does not run (B.4)."""
-    machine = build_machine(evolve(TOY, rows=ROWS[:3]))
-    assert set(compile_choices(TOY, machine)) == {(Phase.DOUGH, Kneaded), (Phase.DOUGH, KneadUnknown)}
+def transition(machine: RowMachine, row: str) -> RowTransition:
+    """The transition of one row, to be corrupted."""
+    (found,) = [
+        each
+        for event in machine.events.values()
+        for leaving in event.transitions.values()
+        for each in leaving
+        if isinstance(each, RowTransition) and each.id == row
+    ]
+    return found
+
+
+def test_a_row_the_transitions_machine_does_not_hold_does_not_run() -> None:
+    machine = build_machine(evolve(TOY, rows=ROWS[:5]))
+    table = Table(TOY, machine=machine, check=False)
+    assert (table.allowed(Phase.OVEN), len(table.definition.rows)) == (("Baked",), 5)
+
+
+def test_a_transition_with_another_destination_leads_there() -> None:
+    """What runs, and what is listed and drawn, is the destination ``transitions`` holds, not the one written."""
+    machine = build_machine(TOY)
+    transition(machine, "O1").dest = "DOUGH"
+    transition(machine, "O1").ask = ROWS[1].ask
+    table = Table(TOY, machine=machine)
+    assert table.step(IN_OVEN, Baked("golden")).state.phase is Phase.DOUGH
+    assert describe(table)["rows"][3]["next"] == "DOUGH"
+    assert "OVEN --> DOUGH: O1 Baked" in mermaid(table)
+
+
+def test_a_transition_from_another_source_leaves_from_there() -> None:
+    machine = build_machine(TOY)
+    transition(machine, "R1").source = "DOUGH"
+    table = Table(TOY, machine=machine, check=False)
+    assert table.allowed(Phase.DOUGH) == ("KneadUnknown", "Kneaded", "Rang")
+    with pytest.raises(DefinitionError, match="Rang in DOUGH"):
+        Table(TOY, machine=machine)
+
+
+def test_transitions_that_exchange_their_conditions_exchange_what_happens() -> None:
+    machine = build_machine(TOY)
+    enough, little = transition(machine, "D1"), transition(machine, "D2")
+    enough.conditions, little.conditions = little.conditions, enough.conditions
+    assert Table(TOY, machine=machine).fire(START, Kneaded()).row.id == "D2"
+
+
+@pytest.mark.parametrize("conditions", [[], [Condition(lambda *_: True)]], ids=["none", "no guard"])
+def test_a_transition_without_a_guard_is_refused(conditions: list[Condition]) -> None:
+    machine = build_machine(TOY)
+    transition(machine, "D1").conditions = conditions
+    with pytest.raises(DefinitionError, match="row D1 has the conditions"):
+        Table(TOY, machine=machine)
+
+
+def test_a_transition_whose_guard_is_another_rows_is_refused() -> None:
+    """``transitions`` would take the first of the two, and stay where it is when neither matches."""
+    machine = build_machine(TOY)
+    transition(machine, "D1").conditions = transition(machine, "D2").conditions
+    with pytest.raises(DefinitionError, match="overlap"):
+        Table(TOY, machine=machine)
+
+
+def test_a_transition_to_a_phase_of_no_machine_is_refused() -> None:
+    machine = build_machine(TOY)
+    transition(machine, "O1").dest = "NOWHERE"
+    with pytest.raises(DefinitionError, match="row O1 leads from 'OVEN' to 'NOWHERE'"):
+        Table(TOY, machine=machine)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_transition_of_a_real_machine_can_be_corrupted_unnoticed(name: str) -> None:
+    """Each destination on its own: either the table is refused, or its listing shows the other destination."""
+    definition = load(name).definition
+    for row in definition.rows:
+        machine = build_machine(definition)
+        transition(machine, row.id).dest = elsewhere = definition.initial.name
+        if row.next is not definition.initial:
+            (held,) = [each for each in read_back(definition, machine).rows if each.id == row.id]
+            assert held.next.name == elsewhere
 
 
 def test_the_transitions_machine_has_no_model_and_no_callbacks() -> None:
@@ -251,7 +327,7 @@ def test_the_transitions_machine_has_no_model_and_no_callbacks() -> None:
     assert machine.models == []
     assert set(machine.events) == {row.event.__name__ for row in ROWS}
     assert [each for each in held if each.prepare or each.before or each.after] == []
-    assert [each.row.id for each in held if isinstance(each, RowTransition)] == [row.id for row in ROWS]
+    assert [each.id for each in held if isinstance(each, RowTransition)] == [row.id for row in ROWS]
 
 
 def test_a_guard_is_a_pattern_of_values() -> None:

@@ -7,14 +7,13 @@ Each names the promise that notices it and the scene in which it does.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call, Conversation
-from perago_core.engine import Table, build_machine, compile_choices
+from perago_core.engine import Table
 from perago_core.lease import events as lease_events
 from perago_core.ledger import Settlement
 from perago_core.ledger.codec import encode
@@ -40,17 +39,6 @@ from perago_simulation.machines.search import explore
 Tables: TypeAlias = Table[Any, Any]
 
 
-class Unchecked(Table[Any, Any]):
-    """A compiled table nobody validated."""
-
-    def __init__(self, definition: Definition[Any, Any]) -> None:  # pyright: ignore[reportMissingSuperCall]
-        self.definition = definition
-        self.machine = build_machine(definition)
-        choices = compile_choices(definition, self.machine)
-        self._choices = MappingProxyType(choices)
-        self._find = choices.get
-
-
 @frozen(repr=False)
 class Mutant(Value):
     """One wrong machine, the promise that notices it, and where."""
@@ -68,7 +56,7 @@ class Mutant(Value):
         """Say how its promise notices it, or ``None`` if it does not."""
         where = scene(self.scene)
         promises = [each for each in where.kind.promises if each.id == self.promise]
-        cluster = where.cluster(Unchecked(self.change(where.kind.table.definition)), self.talk)
+        cluster = where.cluster(Table(self.change(where.kind.table.definition), check=False), self.talk)
         found = explore(cluster, promises, first=True)
         return found.broken[0].problem if found.broken else None
 

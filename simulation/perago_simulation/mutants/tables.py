@@ -14,9 +14,9 @@ from attrs import evolve
 
 from perago_core.attempt import ATTEMPT, Known
 from perago_core.attempt.phases import Phase
-from perago_core.engine import Table, build_machine, compile_choices
+from perago_core.engine import Table
 from perago_core.errors import DefinitionError
-from perago_core.rows import Ask, Definition, Event, Guard, Row, State
+from perago_core.rows import Ask, Event, Guard, Row, State
 from perago_core.validation import validate
 from perago_core.values import Attempt
 
@@ -29,27 +29,11 @@ CONSTANT = ("backing", "guarded_by", "ledger", "mode", "diff", "staging", "reads
 _GOES_ON = {"attempt": "current", "claim": "ours", "intents": "clear", "predecessor": "clean", "acceptance": "ours"}
 
 
-class Unchecked(Table[Attempt, Known]):
-    """A compiled table nobody validated."""
-
-    def __init__(self, definition: Definition[Attempt, Known]) -> None:  # pyright: ignore[reportMissingSuperCall]
-        self.definition = definition
-        self.machine = build_machine(definition)
-        choices = compile_choices(definition, self.machine)
-        self._choices = MappingProxyType(choices)
-        self._find = choices.get
-
-
 def attempts(rows: Iterable[Row] | None = None, remember: Remember | None = None) -> Attempts:
     """Give the attempt's table with other rows, or with other lessons from some events."""
     definition = ATTEMPT.definition
-    return Unchecked(
-        evolve(
-            definition,
-            rows=definition.rows if rows is None else tuple(rows),
-            remember={**definition.remember, **(remember or {})},
-        )
-    )
+    rows_given = definition.rows if rows is None else tuple(rows)
+    return Table(evolve(definition, rows=rows_given, remember={**definition.remember, **(remember or {})}), check=False)
 
 
 def objection(table: Attempts) -> str | None:

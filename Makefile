@@ -4,7 +4,7 @@ BIN := .venv/bin
 STEP := .ci/step
 
 # What `make setup` installs. A later group adds its own .in and .txt beside these and joins here.
-REQUIREMENTS := requirements/dev.txt
+REQUIREMENTS := requirements/dev.txt requirements/docs.txt
 
 # Tests of everything that runs for real: stores, orchestrators, workers. Spark has a lane of its own.
 RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/servers tests/worker
@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,8 @@ test: lint ## Lint, then run all tests: the core with branch coverage, beside it
 test-core: setup
 	@PERAGO_ROW_COVERAGE=strict $(STEP) --live core $(BIN)/coverage run -m pytest tests/core tests/docs
 	@$(STEP) coverage $(BIN)/coverage report
+test-docs: setup
+	@$(STEP) --live docs $(BIN)/pytest tests/docs
 test-simulation: setup
 	@$(STEP) --live simulation $(BIN)/pytest tests/specs tests/simulation
 test-runtime: setup
@@ -94,6 +96,9 @@ format: setup ## Rewrite the code in the house style
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
+hooks: setup ## Install the git hooks: style at each commit, types at each push
+	@$(BIN)/pre-commit install
+
 bench: setup ## Run the benchmarks
 	@PYTHONPATH=. $(BIN)/python tests/bench/run.py
 
@@ -110,6 +115,7 @@ lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for 
 	@.ci/setup
 	@$(COMPILE) --output-file requirements/uv.txt requirements/uv.in
 	@$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+	@$(COMPILE) --constraint requirements/dev.txt --output-file requirements/docs.txt requirements/docs.in
 	@$(COMPILE) --output-file requirements/servers.txt requirements/servers.in
 	@$(COMPILE) --output-file requirements/moto.txt requirements/moto.in
 	@$(COMPILE) --output-file requirements/peer.txt requirements/peer.in

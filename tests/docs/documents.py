@@ -1,0 +1,36 @@
+"""What the tests of documents share: where they are, and which commands the Makefile has."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+def text(path: str) -> str:
+    """Give a file of the project by its path from the root."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def project() -> dict[str, Any]:
+    """Give the ``[project]`` table of pyproject.toml."""
+    table: dict[str, Any] = tomllib.loads(text("pyproject.toml"))["project"]
+    return table
+
+
+def make_targets() -> set[str]:
+    """Give every target of the Makefile that is a command."""
+    return set(re.findall(r"^([a-z][a-z-]*):(?!=)", text("Makefile"), re.MULTILINE))
+
+
+def commands(shell: str) -> set[str]:
+    """Give the make targets named by lines of shell, documents included: ``make a b`` names two."""
+    return {target for words in re.findall(r"\bmake((?: +[a-z][a-z-]*)+)", shell) for target in words.split()}
+
+
+def code(markdown: str) -> str:
+    """Give what a document shows as code, blocks and spans: prose may use the word "make" as well."""
+    return "\n".join(re.findall(r"```.*?```|`[^`\n]+`", markdown, re.DOTALL))

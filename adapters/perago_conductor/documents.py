@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from perago_conductor.sdk import Json
+from perago_core.contract import EXECUTION, REF, RESULT, TASK, output_document
 from perago_core.ports import Assignment
 from perago_core.results import Completed
 from perago_core.values import Attempt, CommitRef, TaskSnapshot, TaskStatus
@@ -47,8 +48,8 @@ def snapshot_of(task: Mapping[str, Json], workflow: Mapping[str, Json]) -> TaskS
     return _snapshot(
         task,
         running=workflow["status"] in _RUNNING,
-        execution=taken.get("execution"),
-        ref=taken.get("ref"),
+        execution=taken.get(EXECUTION),
+        ref=taken.get(REF),
     )
 
 
@@ -65,17 +66,7 @@ def number_of(task: Mapping[str, Json]) -> int:
 
 def output_of(attempt: Attempt, result: Completed) -> dict[str, Json]:
     """Write a result as the task's output."""
-    return {
-        "result": json.loads(result.output),
-        "workspace": {
-            "repository": attempt.target.repository,
-            "branch": attempt.target.branch,
-            "refType": "commit",
-            "ref": result.ref,
-            "task": attempt.task_id,
-            "execution": result.execution,
-        },
-    }
+    return output_document(attempt.target, result.ref, result.output, attempt.task_id, result.execution)
 
 
 def _snapshot(
@@ -109,7 +100,7 @@ def _taken(task: Mapping[str, Json], workflow: Mapping[str, Json]) -> Mapping[st
         return None
     later = sorted(workflow.get("tasks") or (), key=lambda each: each["seq"], reverse=True)
     shown = (workflow.get("output"), *(each.get("inputData") for each in later), task.get("outputData"))
-    return next((found for each in shown for found in _results(each) if found.get("task") == task["taskId"]), None)
+    return next((found for each in shown for found in _results(each) if found.get(TASK) == task["taskId"]), None)
 
 
 def _results(document: Json) -> Iterator[Mapping[str, Json]]:
@@ -118,10 +109,10 @@ def _results(document: Json) -> Iterator[Mapping[str, Json]]:
     Not in what bodies returned: that can be large, and says what a body likes.
     """
     if _is_object(document):
-        if isinstance(document.get("task"), str) and isinstance(document.get("execution"), str):
+        if isinstance(document.get(TASK), str) and isinstance(document.get(EXECUTION), str):
             yield document
         for key, each in document.items():
-            if key != "result":
+            if key != RESULT:
                 yield from _results(each)
     elif _is_list(document):
         for each in document:

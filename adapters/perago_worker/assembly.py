@@ -65,7 +65,8 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
     fate = _fate()
     node = settle_policy(stack, settings, name)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
-    settle_open_intents(stack, targets_of(settings), name)
+    counters = instruments()
+    settle_open_intents(stack, targets_of(settings), name, counters)
     _sweep_names(stack, targets_of(settings))
     own = settings.worker
     environment = _for_bodies(os.environ)
@@ -109,7 +110,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
             coordination=stack.coordination,
             clock=stack.clock,
             node=node,
-            instruments=instruments(),
+            instruments=counters,
             tell=tell,
             traces=own.trace,
             own=inside,

@@ -9,14 +9,14 @@ from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.attempt.events import BodyEvent, BodyFailed
+from perago_core.contract import NO_COMMIT, NOWHERE
 from perago_core.ports import Assignment, Sink
-from perago_core.values import Attempt, CommitRef, Operation, Target
+from perago_core.values import Attempt, Operation
 from perago_worker.contract import WorkspaceRef, read_input, workspace_ref
 from perago_worker.errors import InputError
 from perago_worker.task import TaskDefinition
 
-#: Where a task without a workspace works, if its workflow has none either. Nothing is ever read from or written to it.
-NOWHERE = WorkspaceRef(Target("-", "-"), CommitRef("-"))
+_NOWHERE = WorkspaceRef(NOWHERE, NO_COMMIT)
 
 
 @frozen
@@ -36,7 +36,7 @@ def place_of(assignment: Assignment, definition: TaskDefinition) -> Place:
     try:
         given = read_input(assignment.input, definition)
     except InputError as error:
-        return Place(NOWHERE, "{}", read_only=True, operation=definition.operation, trouble=str(error))
+        return Place(_NOWHERE, "{}", read_only=True, operation=definition.operation, trouble=str(error))
     found = given.workspace or _handed_on(assignment.input)
     return Place(
         found,
@@ -61,7 +61,7 @@ def _handed_on(text: str) -> WorkspaceRef:
     try:
         return workspace_ref(document)
     except InputError:
-        return NOWHERE
+        return _NOWHERE
 
 
 class UnreadableInput:

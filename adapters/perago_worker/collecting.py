@@ -21,7 +21,6 @@ from perago_core.ports import Store
 from perago_core.values import Claim, Target
 from perago_worker.pipelines import Delivery
 from perago_worker.stack import Stack
-from perago_worker.starting import ports
 
 T = TypeVar("T")
 
@@ -133,7 +132,7 @@ def collect(
             trouble.append(f"claims of {task}: {answer.reason}")
     forgotten: list[Intent] = []
     for stray in going.intents if not trouble else ():
-        gone = run(forget(stray), ports(stack))
+        gone = run(forget(stray), stack.ports())
         if isinstance(gone, Done):
             forgotten.append(stray)
         else:
@@ -198,9 +197,9 @@ def _read_ledger(stack: Stack, targets: Iterable[Target]) -> _Ledger:
     """Read the intents, then who points to them: a pointer is made after its record, and goes after it."""
     if stack.coordination is None:
         return _Ledger()
-    intents = _read(run(list_intents(), ports(stack)), "intents")
+    intents = _read(run(list_intents(), stack.ports()), "intents")
     places = {*targets, *(each.target for intent in intents for each in intent.targets)}
-    pointed = [_read(run(list_open(each), ports(stack)), f"open intents of {each}") for each in places]
+    pointed = [_read(run(list_open(each), stack.ports()), f"open intents of {each}") for each in places]
     return _Ledger(intents, frozenset(operation for found in pointed for operation in found))
 
 

@@ -1,26 +1,25 @@
-"""The outer contract: the JSON a task is given, and the JSON its result is shown as.
+"""Reading a task's input document (``perago_core.contract``).
 
-    input   {"params": {...}, "workspace": {"repository": "lake", "branch": "main", "refType": "commit", "ref": "..."}}
-    output  {"result": ..., "workspace": {"repository": "lake", "branch": "main", "refType": "commit", "ref": "..."}}
-
-Unknown keys beside these are ignored, because real workflows pass more along; ``ref_type`` is read as ``refType``, so
-that both generations of callers can move over. What is inside ``params`` is for the task's own model, which is the
-author's code and therefore runs in the body's process, not here.
+Unknown keys beside ``params`` and ``workspace`` are ignored, because real workflows pass more along; ``ref_type`` is
+read as ``refType``, so that both generations of callers can move over. What is inside ``params`` is for the task's own
+model, which is the author's code and therefore runs in the body's process, not here.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from attrs import frozen
 
-from perago_core.results import Classification, Refusal
+from perago_core.contract import BRANCH, COMMIT, PARAMS, REF, REF_TYPE, REPOSITORY, WORKSPACE
 from perago_core.values import CommitRef, Target
 from perago_worker.errors import InputError
 from perago_worker.task import TaskDefinition
 
+#: How callers of an earlier generation spell ``refType``.
+_OLD_REF_TYPE = "ref_type"
 _FIX = "Correct the workflow's input mapping and start it again."
 
 
@@ -30,15 +29,6 @@ class WorkspaceRef:
 
     target: Target
     ref: CommitRef
-
-    def document(self) -> dict[str, str]:
-        """Give it as it stands in input and output."""
-        return {
-            "repository": self.target.repository,
-            "branch": self.target.branch,
-            "refType": "commit",
-            "ref": self.ref,
-        }
 
 
 @frozen
@@ -57,23 +47,10 @@ def read_input(text: str, definition: TaskDefinition) -> TaskInput:
         workspace = workspace_ref(document)
     if definition.signature.params is None:
         return TaskInput("{}", workspace)
-    if "params" not in document:
-        raise InputError('a key "params"', f"the keys {_names(document)}", f"Put the parameters under it. {_FIX}")
-    params = _object('an object under "params"', document["params"])
+    if PARAMS not in document:
+        raise InputError(f'a key "{PARAMS}"', f"the keys {_names(document)}", f"Put the parameters under it. {_FIX}")
+    params = _object(f'an object under "{PARAMS}"', document[PARAMS])
     return TaskInput(json.dumps(params, ensure_ascii=False), workspace)
-
-
-def refusal_of(error: InputError) -> Refusal:
-    """Give the refusal to report for an input that cannot be read; it is terminal."""
-    return Refusal(Classification.BODY_FAILED, error.expected, f"bad input: {error.found}", error.fix)
-
-
-def output_document(output: str, workspace: WorkspaceRef | None) -> str:
-    """Write what a user of the workflow sees of a completed task."""
-    shown: dict[str, Any] = {"result": json.loads(output)}
-    if workspace is not None:
-        shown["workspace"] = workspace.document()
-    return json.dumps(shown, ensure_ascii=False)
 
 
 def _parse(text: str) -> object:
@@ -90,22 +67,22 @@ def _no_constant(name: str) -> object:
 
 def workspace_ref(document: Mapping[str, object]) -> WorkspaceRef:
     """Read where a document says to work, or raise ``InputError``."""
-    if "workspace" not in document:
+    if WORKSPACE not in document:
         raise InputError(
-            'a key "workspace"', f"the keys {_names(document)}", f"Pass the previous step's workspace. {_FIX}"
+            f'a key "{WORKSPACE}"', f"the keys {_names(document)}", f"Pass the previous step's workspace. {_FIX}"
         )
-    found = _object('an object under "workspace"', document["workspace"])
-    kind = found.get("refType", found.get("ref_type", "commit"))
-    if kind != "commit":
-        raise InputError('workspace.refType "commit"', repr(kind), f"Pass a commit id: a branch moves. {_FIX}")
-    target = Target(_text(found, "repository"), _text(found, "branch"))
-    return WorkspaceRef(target, CommitRef(_text(found, "ref")))
+    found = _object(f'an object under "{WORKSPACE}"', document[WORKSPACE])
+    kind = found.get(REF_TYPE, found.get(_OLD_REF_TYPE, COMMIT))
+    if kind != COMMIT:
+        raise InputError(f'{WORKSPACE}.{REF_TYPE} "{COMMIT}"', repr(kind), f"Pass a commit id: a branch moves. {_FIX}")
+    target = Target(_text(found, REPOSITORY), _text(found, BRANCH))
+    return WorkspaceRef(target, CommitRef(_text(found, REF)))
 
 
 def _text(found: Mapping[str, object], key: str) -> str:
     value = found.get(key)
     if not isinstance(value, str) or not value.strip() or "\0" in value or value != value.strip():
-        raise InputError(f"text in workspace.{key}", repr(value) if key in found else "no such key", _FIX)
+        raise InputError(f"text in {WORKSPACE}.{key}", repr(value) if key in found else "no such key", _FIX)
     return value
 
 

@@ -11,9 +11,8 @@ from perago_conductor.connection import Connection
 from perago_conductor.definitions import RECOVERY_SUFFIX, Document, Pipeline, Step, documents, unlike
 from perago_conductor.pipelines import OrchestratorError, TaskSeen, Workflows, WorkflowSeen, target_of
 from perago_core.budget import PublishBudget
+from perago_core.contract import NOWHERE, REF, WORKSPACE, workspace_document
 from perago_core.values import CommitRef, Target, TaskStatus
-from perago_worker.assignments import NOWHERE
-from perago_worker.contract import WorkspaceRef
 from perago_worker.declaring import quoted
 from perago_worker.pipelines import AttemptView, Delivery, PipelineView, TaskPlace
 from perago_worker.settings import PipelineSettings, recovery_task_name
@@ -89,7 +88,7 @@ class ConductorPipelines:
         _check_params(name, pipeline, given["params"])
         self._check_tasks(name, pipeline)
         if ref is not None:
-            given["workspace"] = WorkspaceRef(Target(pipeline.repository, pipeline.branch), ref).document()
+            given[WORKSPACE] = workspace_document(Target(pipeline.repository, pipeline.branch), ref)
         declared = _declared(name, pipeline, has_target=ref is not None)
         return self._workflows.start(declared, given, registered=self.unlike(name, pipeline) is not None)
 
@@ -151,7 +150,7 @@ class ConductorPipelines:
         return TaskPlace(
             assignment.snapshot.workflow_id,
             assignment.logical_task,
-            target_of(task.input) or NOWHERE.target,
+            target_of(task.input) or NOWHERE,
             accepted[0] if accepted else None,
         )
 
@@ -239,7 +238,7 @@ def _attempt(number: int, task: TaskSeen) -> AttemptView:
         snapshot.status,
         snapshot.worker_id,
         task.reason,
-        task.output.get("workspace", {}).get("ref") if _is_done(task) else None,
+        task.output.get(WORKSPACE, {}).get(REF) if _is_done(task) else None,
         task.started_at,
         task.ended_at,
     )

@@ -10,15 +10,16 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from perago_core.answers import Done
-from perago_core.driver import run
-from perago_core.recovery import Mode, sweep
+from perago_core.recovery import Mode
 from perago_core.values import Target
 from perago_worker.errors import TaskTerminalError, one_line
+from perago_worker.ops.recover import recover_target
 from perago_worker.pipelines import pipelines_of
 from perago_worker.settings import Settings, recovery_task_name
 from perago_worker.stack import Stack
-from perago_worker.starting import ports, worker_id
+from perago_worker.starting import worker_id
 from perago_worker.task import TaskDefinition, definition_of, task
+from perago_worker.telemetry import instruments
 
 
 class FailedRun(BaseModel):
@@ -60,9 +61,13 @@ def recovery_of(name: str, target: Target, stack: Stack) -> TaskDefinition:
     def recover(params: FailedRun) -> Settlement:
         """Settle what a failed run left open; moves no branch."""
         grounds = f"workflow {params.workflow} failed: {params.reason}"
-        swept = run(sweep(target, Mode.SETTLE_ONLY, worker_id(), one_line(grounds)), ports(stack))
+        swept = recover_target(
+            stack, target, Mode.SETTLE_ONLY, worker_id(), instruments=instruments(), grounds=one_line(grounds)
+        )
         if not isinstance(swept, Done):
-            raise UnsettledError(f"the open intents of {target} cannot be listed: {swept.reason}")
+            raise UnsettledError(f"the open intents of {target} cannot be settled: {swept.reason}")
+        if swept.value.alarms:
+            raise TaskTerminalError(f"an accepted result is lost on {target}: {'; '.join(swept.value.alarms)}")
         if swept.value.unresolved:
             told = "; ".join(f"{each.operation_id}: {each.next_action}" for each in swept.value.outcomes)
             raise TaskTerminalError(f"{target} needs a person: {told}. Look with `perago recover {target}`")

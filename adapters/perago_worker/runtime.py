@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 from attrs import field, frozen
 
 from perago_core.attempt.commands import Report
+from perago_core.attempt.events import IntentsSettled
 from perago_core.attempt.execution import Observer
 from perago_core.attempt.known import AttemptState, Known
 from perago_core.attempt.phases import AFTER_REPORT
@@ -30,6 +31,7 @@ from perago_worker.failing import Watcher
 from perago_worker.heartbeat import Heartbeat
 from perago_worker.inside import InTheWorker
 from perago_worker.nudging import Lookout
+from perago_worker.ops.recover import report_alarms
 from perago_worker.task import TaskDefinition
 from perago_worker.telemetry import Instruments, count_outcome, count_step, line_writer, log, summary, trace_file
 
@@ -136,6 +138,8 @@ class Runtime:
         trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)), self.clock.wall)
 
         def observe(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
+            if isinstance(event, IntentsSettled):
+                report_alarms(attempt.target, event.alarms, self.instruments)
             trace(before, event, fired)
             log.debug("%s %s: %s -> %s", attempt.task_id, fired.row.id, type(event).__name__, fired.state.phase.name)
             count_step(self.instruments, names, before, event, fired)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from perago_core.ports import Clock, Coordination, Orchestrator, Store
+from perago_core.driver import Ports
+from perago_core.failpoints import Reached
+from perago_core.ports import Clock, Coordination, Orchestrator, Store, Workspace
 from perago_worker.clock import SystemClock
 from perago_worker.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
 
@@ -31,6 +33,17 @@ class Stack:
     store: Store
     coordination: Coordination | None
     clock: Clock
+
+    def ports(self, workspace: Workspace | None = None, reached: Reached | None = None) -> Ports:
+        """Wrap them for the driver of the core; conversations other than an attempt's need no workspace."""
+        return Ports(
+            orchestrator=self.orchestrator,
+            store=self.store,
+            workspace=workspace,
+            coordination=self.coordination,
+            clock=self.clock,
+            reached=reached,
+        )
 
     def close(self) -> None:
         """Close every connection and file."""

@@ -8,15 +8,15 @@ import socket
 from collections.abc import Iterable
 
 from perago_core.answers import Done
-from perago_core.driver import Ports, run
+from perago_core.driver import run
 from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
-from perago_core.recovery import Mode, sweep
-from perago_core.recovery.outcomes import RecoveryOutcome
+from perago_core.recovery import Mode
 from perago_core.values import Target
+from perago_worker.ops.recover import recover_target
 from perago_worker.runtime import Node
 from perago_worker.settings import Settings
 from perago_worker.stack import Stack
-from perago_worker.telemetry import log
+from perago_worker.telemetry import Instruments, log
 
 
 class StartError(Exception):
@@ -28,17 +28,6 @@ def worker_id() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def ports(stack: Stack) -> Ports:
-    """Wrap a stack for conversations that need no workspace."""
-    return Ports(
-        orchestrator=stack.orchestrator,
-        store=stack.store,
-        workspace=None,
-        coordination=stack.coordination,
-        clock=stack.clock,
-    )
-
-
 def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
     """Agree with the other workers on a backing. Nobody decides alone in silence (S-28)."""
     wanted = PolicySettings(
@@ -47,7 +36,7 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
         coordination=stack.coordination is not None,
         node=name,
     )
-    resolved = run(resolve(wanted), ports(stack))
+    resolved = run(resolve(wanted), stack.ports())
     if isinstance(resolved, PolicyFailed):
         raise StartError(f"{resolved.reason}. {resolved.next_action}")
     if resolved.disagreed:
@@ -55,18 +44,14 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
     return Node(name, resolved.backing, resolved.epoch, stack.coordination is not None, settings.budget.budget())
 
 
-def settle_open_intents(stack: Stack, targets: Iterable[Target], actor: str) -> tuple[RecoveryOutcome, ...]:
+def settle_open_intents(stack: Stack, targets: Iterable[Target], actor: str, instruments: Instruments) -> None:
     """Settle what earlier workers left open, moving nothing. What stays open only blocks its own target (L-08)."""
     if stack.coordination is None:
-        return ()
-    found: list[RecoveryOutcome] = []
+        return
     for target in targets:
-        swept = run(sweep(target, Mode.SETTLE_ONLY, actor), ports(stack))
-        if isinstance(swept, Done):
-            found += swept.value.outcomes
-        else:
-            log.warning("open intents of %s could not be listed: %s; publishing to it waits", target, swept.reason)
-    return tuple(found)
+        swept = recover_target(stack, target, Mode.SETTLE_ONLY, actor, instruments=instruments)
+        if not isinstance(swept, Done):
+            log.warning("open intents of %s could not be settled: %s; publishing to it waits", target, swept.reason)
 
 
 def targets_of(settings: Settings) -> tuple[Target, ...]:

@@ -35,6 +35,7 @@ COUNTERS: Mapping[str, str] = {
     "unknowns": "answers that never came, by the command that was asked",
     "outcomes": "attempts that ended, by result and by whether it was taken",
     "leaks": "things an attempt left behind",
+    "lost": "accepted results that a sweep found missing from their branch, by target",
 }
 
 

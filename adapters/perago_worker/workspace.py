@@ -190,10 +190,6 @@ class LocalWorkspace:
         """Remove what processes that died have left; give the names of the rooms."""
         return self._rooms.sweep()
 
-    def leftovers(self) -> tuple[str, ...]:
-        """Name the rooms that exist, of living executions too."""
-        return self._rooms.names()
-
     def _watching(self, attempt: Attempt, what: str) -> MovedListener:
         def tell(moved: Moved) -> None:
             text = f"{what} {moved.files:,} of {moved.of_files:,} files"

@@ -105,7 +105,7 @@ def _settle_intents(x: Execution, _command: c.SettleIntents) -> Conversation:
     if not isinstance(swept, Done):
         return f.IntentsUnknown(swept.reason)
     found = swept.value
-    return e.IntentsSettled(epoch=found.epoch, unresolved=found.unresolved, maintained=found.maintained)
+    return e.IntentsSettled(found.epoch, found.unresolved, found.maintained, found.alarms)
 
 
 def _acquire_lease(x: Execution, _command: c.AcquireLease) -> Conversation:

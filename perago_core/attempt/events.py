@@ -110,11 +110,15 @@ class OwnersRead(Event):
 
 @frozen(cache_hash=True, repr=False)
 class IntentsSettled(Event):
-    """Open intents of this target were settled; what stays open, what is maintenance, and the policy's epoch now."""
+    """Open intents of this target were settled; what stays open, what is maintenance, and the policy's epoch now.
+
+    ``alarms``: accepted results that the sweep found missing from the branch. No row looks at them; observers do.
+    """
 
     epoch: int = field(validator=count)
     unresolved: tuple[str, ...] = field(default=(), validator=many(text))
     maintained: tuple[Maintained, ...] = field(default=(), validator=many(a(Maintained)))
+    alarms: tuple[str, ...] = field(default=(), validator=many(text))
 
 
 @frozen(cache_hash=True, repr=False)

@@ -126,6 +126,8 @@ def _foreign(intent: TargetIntent, trail: Trail, accepted: CommitRef | None) -> 
 
 AUTHORITIES = ("ours", "other", "running", "dead", "gone", "unknown")
 MOVEMENTS = ("ours", "buried", "partial", "none", "unexpected", "violated", "unverifiable")
+#: What has become of an accepted result of which at least one effect is not where it was.
+LOST = ("none", "partial", "unexpected", "violated")
 
 
 def authority(intent: Intent, snapshot: TaskSnapshot | None) -> str:

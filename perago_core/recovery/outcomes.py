@@ -10,15 +10,15 @@ from attrs import field, frozen
 from perago_core.checks import a, flag, line, maybe, text
 from perago_core.ledger.keys import intent_key, open_key
 from perago_core.ledger.records import SettlementKind
-from perago_core.recovery.classify import Class, authority, movement
-from perago_core.recovery.known import RecoveryState, is_accepted, sightings, the_intent, the_settlement
+from perago_core.recovery.classify import LOST, Class, authority, movement
+from perago_core.recovery.known import RecoveryKnown, RecoveryState, is_accepted, sightings, the_intent, the_settlement
 from perago_core.recovery.phases import Phase
 from perago_core.value import Value
 from perago_core.values import Target
 
 
 class Ending(Enum):
-    """The five ways a recovery ends. Only the first two leave nothing to be done."""
+    """The five ways a recovery ends, for the books. How bad it is stands in ``RecoveryOutcome.alarm``."""
 
     SETTLED = "settled"
     ALREADY_SETTLED = "already settled"
@@ -28,13 +28,17 @@ class Ending(Enum):
 
     @property
     def resolves(self) -> bool:
-        """Say whether the intent no longer stands in anybody's way."""
+        """Say whether the intent is closed. That a result was lost can be settled like anything else: see ``alarm``."""
         return self in {Ending.SETTLED, Ending.ALREADY_SETTLED}
 
 
 @frozen(cache_hash=True, repr=False)
 class RecoveryOutcome(Value):
-    """What became of one intent. ``audit`` is the kind that stands, if one does; ``alarm`` wants a person at once."""
+    """What became of one intent. ``audit`` is the kind that stands, if one does.
+
+    ``alarm``: the orchestrator accepted the result and it is not on the branch. A person must know at once, however the
+    recovery ended: also when it only looked, and when the finding could not be written down.
+    """
 
     operation_id: str = field(validator=text)
     ending: Ending = field(validator=a(Ending))
@@ -58,29 +62,45 @@ def outcome(state: RecoveryState) -> RecoveryOutcome | None:
     if known.found and ending is Ending.SETTLED:
         ending = Ending.ALREADY_SETTLED
     kind = None if known.settlement is None else known.settlement.kind
-    reason, next_action = explain(state)
+    moved = movement(seen, accepted=is_accepted(known)) if seen else None
+    lost = is_lost(known)
+    reason, next_action = _lost(known) if lost else explain(state)
     return RecoveryOutcome(
         operation_id=state.subject.operation_id,
         ending=ending,
         audit=kind,
         authority=authority(the_intent(known), known.snapshot) if known.asked else None,
-        movement=movement(seen, accepted=is_accepted(known)) if seen else None,
+        movement=moved,
         classes=tuple((each.intent.target, each.kind) for each in seen),
         reason=reason,
         next_action=next_action,
-        alarm=kind is SettlementKind.ACCEPTED_LOST,
+        alarm=lost,
+    )
+
+
+def is_lost(known: RecoveryKnown) -> bool:
+    """Say whether an accepted result is not on its branch: as the settlement has it, or else as it is seen now."""
+    if known.settlement is not None:
+        return known.settlement.kind is SettlementKind.ACCEPTED_LOST
+    seen = sightings(known)
+    return bool(seen) and is_accepted(known) and movement(seen, accepted=True) in LOST
+
+
+def _lost(known: RecoveryKnown) -> tuple[str, str]:
+    if known.settlement is not None:
+        heads = {each.target: each.after for each in known.settlement.movements}
+    else:
+        heads = {each.intent.target: None if each.head is None else each.head.commit.ref for each in sightings(known)}
+    where = ", ".join(f"{target} at {head or 'no commit'}" for target, head in heads.items())
+    unwritten = f"; the ledger does not say so yet: {known.trouble}" if known.trouble else ""
+    return (
+        f"the orchestrator accepted this result and it is not on the branch: {where}{unwritten}",
+        "Stop publishing to the target and have an operator restore the accepted commit; nothing was moved.",
     )
 
 
 def _settled(state: RecoveryState) -> tuple[str, str]:
-    settlement = the_settlement(state.known)
-    if settlement.kind is SettlementKind.ACCEPTED_LOST:
-        where = ", ".join(f"{each.target} at {each.after or 'no commit'}" for each in settlement.movements)
-        return (
-            f"the orchestrator accepted this result and it is not on the branch: {where}",
-            "Stop publishing to the target and have an operator restore the accepted commit; nothing was moved.",
-        )
-    return settlement.kind.value, "Nothing to do."
+    return the_settlement(state.known).kind.value, "Nothing to do."
 
 
 def _deferred(state: RecoveryState) -> tuple[str, str]:

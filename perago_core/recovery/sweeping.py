@@ -6,13 +6,13 @@ open intents of this one target; another target's cannot stand in the way (L-08)
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from perago_core import ledger
-from perago_core.answers import Answer, Done
+from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call, wall_clock
 from perago_core.checks import a, count, many, text
 from perago_core.ledger.calls import Talk
@@ -37,6 +37,11 @@ class Swept(Value):
     maintained: tuple[Maintained, ...] = field(validator=many(a(Maintained)))
     epoch: int = field(validator=count)
 
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """One sentence for each accepted result that is not on its branch. The caller must tell a person."""
+        return _alarms(self.outcomes)
+
 
 def sweep(target: Target, mode: Mode, actor: str, grounds: str = "") -> Talk[Swept]:
     """Recover the open intents of one target.
@@ -53,12 +58,21 @@ def sweep(target: Target, mode: Mode, actor: str, grounds: str = "") -> Talk[Swe
         outcomes.append((yield from recover(Recovery(operation_id, target, mode, actor, at, grounds))))
     maintained = yield from ledger.maintained(target)
     if not isinstance(maintained, Done):
-        return maintained
+        return _with_alarms(maintained, outcomes)
     epoch = yield from ledger.read_epoch()
     if not isinstance(epoch, Done):
-        return epoch
+        return _with_alarms(epoch, outcomes)
     unresolved = tuple(each.operation_id for each in outcomes if not each.ending.resolves)
     return Done(Swept(tuple(outcomes), unresolved, maintained.value, epoch.value))
+
+
+def _alarms(outcomes: Iterable[RecoveryOutcome]) -> tuple[str, ...]:
+    return tuple(f"intent {each.operation_id}: {each.reason}. {each.next_action}" for each in outcomes if each.alarm)
+
+
+def _with_alarms(answer: NotDone | Unknown, outcomes: Iterable[RecoveryOutcome]) -> NotDone | Unknown:
+    """Put the alarms into the reason: their intents are closed by now, so that no later sweep raises them again."""
+    return evolve(answer, reason="; ".join((answer.reason, *_alarms(outcomes))))
 
 
 def recover(subject: Recovery) -> Generator[Call, Answer[Any], RecoveryOutcome]:

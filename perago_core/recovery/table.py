@@ -25,6 +25,7 @@ from perago_core.engine import Table
 from perago_core.recovery import asks as ask
 from perago_core.recovery import commands as c
 from perago_core.recovery import events as e
+from perago_core.recovery.classify import LOST
 from perago_core.recovery.known import FACTS, REMEMBER, Mode, Recovery, RecoveryKnown, RecoveryState
 from perago_core.recovery.phases import Phase as P
 from perago_core.rows import ALWAYS, Ask, Definition, Event, Guard, Row, Step, when
@@ -32,8 +33,6 @@ from perago_core.rows import ALWAYS, Ask, Definition, Event, Guard, Row, Step, w
 _PROBE, _SETTLE_ONLY, _EXCLUSIVE = (mode.value for mode in Mode)
 _ACTS = (_SETTLE_ONLY, _EXCLUSIVE)
 
-#: An accepted result of which at least one effect is not where it was.
-_LOST = ("none", "partial", "unexpected", "violated")
 #: A dead attempt's effects that are the heads of their targets, and no effect that is anything else.
 _TIP = ("ours", "partial")
 
@@ -81,7 +80,7 @@ ROWS: tuple[Row, ...] = (
         ("D05", when(mode=_ACTS, authority="other"), P.SETTLEMENT, ask.settle_suppressed),
 
         ("D06", when(mode=_ACTS, authority="ours", movement=("ours", "buried")), P.SETTLEMENT, ask.settle_rolled_forward),
-        ("D07", when(mode=_ACTS, authority="ours", movement=_LOST), P.SETTLEMENT, ask.settle_accepted_lost),
+        ("D07", when(mode=_ACTS, authority="ours", movement=LOST), P.SETTLEMENT, ask.settle_accepted_lost),
         ("D08", when(mode=_ACTS, authority="ours", movement="unverifiable"), P.REFUSED, None),
 
         ("D09", when(mode=_ACTS, authority="dead", movement="none", plan="absent"), P.SETTLEMENT, ask.settle_not_published),

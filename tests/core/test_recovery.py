@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import perago_core.ledger
 import perago_core.recovery
 from perago_core import codec, ledger
-from perago_core.answers import NotDone, Unknown
+from perago_core.answers import Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.errors import ProtocolError
 from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, keys
-from perago_core.ledger.calls import write_settlement
+from perago_core.ledger.calls import TRIES, write_settlement
 from perago_core.ledger.codec import pointer
 from perago_core.ledger.records import audit_of as records_audit_of
 from perago_core.names import attempt_number
@@ -278,7 +278,9 @@ def test_the_decision_table_holds_for_every_combination(
     expected = _decision(says, movement, mode)
     assert (found.authority, found.movement) == (says, movement)
     assert found.next_action
-    assert found.alarm is (expected is K.ACCEPTED_LOST)
+    lost = says == "ours" and movement in {"none", "partial", "unexpected", "violated"}
+    assert found.alarm is lost, "also when it only looked"
+    assert ("accepted this result and it is not on the branch" in found.reason) is lost
     if isinstance(expected, Ending):
         assert (found.ending, found.audit) == (expected, None)
         assert (world.entries, world.heads(), world.writes()) == (entries, heads, [])
@@ -286,6 +288,32 @@ def test_the_decision_table_holds_for_every_combination(
     assert (found.ending, found.audit) == (Ending.SETTLED, expected)
     assert world.heads() == ({**heads, MAIN: A} if expected is K.ROLLED_BACK else heads)
     _assert_recovered(world, intent, expected)
+
+
+@pytest.mark.parametrize("answer", [NotDone("disk full"), Unknown("silence")])
+def test_a_lost_result_is_an_alarm_also_when_it_cannot_be_written_down(answer: NotDone | Unknown) -> None:
+    world, _ = scene("ours", "none")
+    world.always["coordination", "create_if_absent"] = answer
+    swept = _sweep(world)
+    assert swept.unresolved == ("op-1",)
+    (alarm,) = swept.alarms
+    assert alarm.startswith("intent op-1: the orchestrator accepted this result and it is not on the branch: ")
+    assert "restore the accepted commit" in alarm
+    assert answer.reason in alarm
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_alarm_survives_what_fails_after_its_intent_was_closed(number: int) -> None:
+    """The next sweep does not find the intent any more, so this one must say it."""
+    world, _ = scene("ours", "none")
+    answered = run(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), world)
+    assert isinstance(answered, Done)
+    lists = [at for at, call in enumerate(world.calls) if call.method == "list"]
+    world, _ = scene("ours", "none")
+    swept = run(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), world, Fault.LOST_ANSWER, lists[number], times=TRIES)
+    assert isinstance(swept, Unknown)
+    assert settled_kind(world, "op-1") is K.ACCEPTED_LOST
+    assert "intent op-1: the orchestrator accepted this result and it is not on the branch" in swept.reason
 
 
 def test_an_unanswered_authority_or_target_defers() -> None:

@@ -18,7 +18,6 @@ from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.collecting import collect
 from perago_worker.pipelines import AttemptView, PipelineView
-from perago_worker.starting import ports
 from tests.crash.yard import LIMIT, REPOSITORY, Yard, done
 
 
@@ -83,7 +82,7 @@ def judge_rest(yard: Yard, lines: Iterable[Line]) -> list[str]:
     lines = tuple(lines)
     broken: list[str] = []
     for line in lines:
-        swept = done(run(sweep(line.target, Mode.SETTLE_ONLY, "judge"), ports(yard.stack)))
+        swept = done(run(sweep(line.target, Mode.SETTLE_ONLY, "judge"), yard.stack.ports()))
         broken += [
             f"S-21 {each.operation_id} stays open: {each.reason}" for each in swept.outcomes if each.audit is None
         ]

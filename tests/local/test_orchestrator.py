@@ -35,7 +35,7 @@ def test_the_ref_of_a_step_is_the_input_of_the_next_and_the_last_one_ends_the_wo
     assert json.loads(first.input)["workspace"] == {
         "repository": "lake",
         "branch": "main",
-        "ref_type": "commit",
+        "refType": "commit",
         "ref": "A",
     }
     assert done(orchestrator.poll("w2", ("clean", "join"), 10)) == ()

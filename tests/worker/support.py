@@ -6,24 +6,28 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from perago_core.answers import Done
-from perago_core.driver import Ports, drive
-from perago_core.results import FailedTerminally, Result
+from perago_core.budget import PublishBudget
+from perago_core.ports import Assignment
+from perago_core.results import Result
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_simulation.ports import SimulatedWorld
+from perago_worker.assignments import place_of
 from perago_worker.body.bodies import Bodies
 from perago_worker.body.notes import Note, Transferred
-from perago_worker.contract import read_input, refusal_of
-from perago_worker.errors import InputError
 from perago_worker.files.cache import Cache
+from perago_worker.files.rooms import Rooms
 from perago_worker.registry import Registry
+from perago_worker.runtime import Node, Runtime, pin
+from perago_worker.telemetry import Silence
 from perago_worker.workspace import Limits, LocalWorkspace, Readable
 
 TASKS = "tests.worker.sample_tasks"
 MAIN = Target("lake", "main")
 FILES: Mapping[str, bytes] = {"data/a.txt": b"alpha", "data/b.txt": b"beta", "other/c.txt": b"gamma"}
+NODE = Node("worker-1", Backing.ATOMIC, epoch=0, ledger=False, budget=PublishBudget())
 
 #: Makes the input of a task that starts at this commit.
 Input = Callable[[CommitRef], str]
@@ -75,7 +79,7 @@ class Bench:
     registry: Registry = field(init=False)
     workspace: LocalWorkspace = field(init=False)
     first: CommitRef = field(init=False)
-    executions: int = 0
+    told: list[tuple[str, str]] = field(factory=list[tuple[str, str]])
 
     def __attrs_post_init__(self) -> None:
         self.registry = Registry.of_modules(*self.modules)
@@ -98,52 +102,39 @@ class Bench:
         """Give what bodies have said, without how far their files were."""
         return [note for note in self.notes if not isinstance(note, Transferred)]
 
-    def attempt(self, task: str, ref: CommitRef | None = None) -> Attempt:
-        """Poll a task as a worker does, and pin the attempt."""
-        orchestrator = self.world.orchestrator()
-        orchestrator.start((task,), MAIN, ref or self.first)
-        self.executions += 1
-        polled = orchestrator.poll(f"worker-{self.executions}", (task,), 1)
-        assert isinstance(polled, Done)
-        (assignment,) = polled.value
-        seen = assignment.snapshot
-        return Attempt(
-            workflow_id=seen.workflow_id,
-            task_id=seen.task_id,
-            retry_count=seen.retry_count,
-            logical_task=assignment.logical_task,
-            number=assignment.number,
-            execution=f"run-{self.executions}",
-            target=MAIN,
-            input=ref or self.first,
-            backing=Backing.ATOMIC,
-            worker_id=seen.worker_id,
-            started_at=seen.started_at,
-            poll_count=seen.poll_count,
-            read_only=self.registry[task].read_only,
-        )
-
-    def run(self, task: str, make: Input | None = None) -> Ran:
-        """Run one task to its end, from the text of its input to the result that is reported."""
-        definition = self.registry[task]
-        try:
-            read = read_input((make or given())(self.first), definition)
-        except InputError as error:
-            return self.ended(FailedTerminally(refusal_of(error)))
-        attempt = self.attempt(task, None if read.workspace is None else read.workspace.ref)
-        self.workspace.accept(attempt, task, read.params)
-        return self.ended(drive(attempt, self.ports()).result)
-
-    def ports(self) -> Ports:
-        """Give the ports of one execution."""
+    def runtime(self) -> Runtime:
+        """Give what runs attempts in a worker, over this world."""
         world = self.world
-        return Ports(
+        return Runtime(
             orchestrator=world.orchestrator(),
             store=world.store(),
             workspace=self.workspace,
+            tasks=self.registry,
             coordination=world.coordination(),
             clock=world.clock(),
+            node=NODE,
+            instruments=Silence(),
+            tell=lambda task_id, line: self.told.append((task_id, line)),
+            traces=self.folder / "trace",
         )
+
+    def poll(self, task: str) -> Assignment:
+        """Start a workflow of one task and take it."""
+        orchestrator = self.world.orchestrator()
+        orchestrator.start((task,), MAIN, self.first)
+        polled = orchestrator.poll(NODE.worker_id, (task,), 1)
+        assert isinstance(polled, Done)
+        return polled.value[0]
+
+    def attempt(self, task: str) -> Attempt:
+        """Poll a task, and pin the attempt as the worker does."""
+        assignment = self.poll(task)
+        return pin(assignment, place_of(assignment, self.registry[task]), NODE)
+
+    def run(self, task: str, make: Input | None = None) -> Ran:
+        """Let the worker's runtime run one task to its end, from the text of its input to the result it reports."""
+        assignment = evolve(self.poll(task), input=(make or given())(self.first))
+        return self.ended(self.runtime().run(assignment, self.world.clock().now()).result)
 
     def ended(self, result: Result | None) -> Ran:
         """Give a result with what is on the branch now."""
@@ -152,6 +143,10 @@ class Bench:
         head = repository.branches[MAIN.branch].at
         files = {path: repository.blobs[address] for path, address in repository.tree(head).items()}
         return Ran(result, tuple(self.notes), head, files)
+
+    def rooms(self) -> tuple[str, ...]:
+        """Name the rooms that exist, of living executions too."""
+        return Rooms(self.folder / "work").names()
 
     def branches(self) -> set[str]:
         """Name all branches, staging names too."""

@@ -19,7 +19,7 @@ from perago_worker.assembly import assemble
 from perago_worker.collecting import Collected, CollectError, collect
 from perago_worker.loading import load
 from perago_worker.stack import Stack
-from perago_worker.starting import ports, targets_of
+from perago_worker.starting import targets_of
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN
 
@@ -62,7 +62,7 @@ def claims(worker: Embedded) -> tuple[Claim, ...]:
 
 
 def settle(worker: Embedded) -> None:
-    swept = run(sweep(MAIN, Mode.SETTLE_ONLY, "tester"), ports(worker.stack))
+    swept = run(sweep(MAIN, Mode.SETTLE_ONLY, "tester"), worker.stack.ports())
     assert isinstance(swept, Done)
     assert not swept.value.unresolved
 

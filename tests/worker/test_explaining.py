@@ -97,7 +97,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_told(worker: Embedded) -> N
     said = explained(worker, the_attempts(worker, workflow)[0], stack)
     assert said["store"] == said["branch"] == ["cannot be read: gone"]
     assert said["ledger"] == ["cannot be read: gone too"]
-    assert said["so"] == ["it is done: its result was accepted and stays"]
+    assert said["so"] == ["its result was accepted; whether it is still on lake/main cannot be told without the ledger"]
 
 
 def test_without_a_ledger_nothing_is_said_of_it(worker: Embedded) -> None:
@@ -105,3 +105,4 @@ def test_without_a_ledger_nothing_is_said_of_it(worker: Embedded) -> None:
     worker.run()
     said = explained(worker, the_attempts(worker, workflow)[0], evolve(worker.stack, coordination=None))
     assert "ledger" not in said
+    assert said["so"] == ["it is done: its result was accepted; no ledger says whether it is still on lake/main"]

@@ -377,7 +377,7 @@ def test_a_store_that_does_not_answer_while_reading_fails_the_attempt_and_nothin
     ran = bench.run("write")
     assert isinstance(ran.result, Failed)
     assert "could not be read: the test says no" in str(ran.result.refusal)
-    assert bench.workspace.leftovers() == ()
+    assert bench.rooms() == ()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -181,11 +181,11 @@ def test_what_a_killed_worker_leaves_is_swept_and_its_downloads_are_not_repeated
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as worker:  # noqa: S603  ourselves
         assert worker.stdout is not None
         assert any(b"hanging" in line for line in worker.stdout)
-        assert len(bench.workspace.leftovers()) == 1
+        assert len(bench.rooms()) == 1
         assert bench.workspace.sweep() == ()
         worker.kill()
     for _ in range(1000):  # its body dies a moment after it, and may still be writing
-        if bench.workspace.leftovers() == ():
+        if bench.rooms() == ():
             break
         bench.workspace.sweep()
         time.sleep(0.01)

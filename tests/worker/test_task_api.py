@@ -16,7 +16,7 @@ from pydantic import BaseModel, RootModel
 import perago_worker
 from perago_core.values import CommitRef, Target
 from perago_worker import TaskDefinitionError, Workspace, progress, require_file, require_glob, task
-from perago_worker.contract import WorkspaceRef, output_document, read_input
+from perago_worker.contract import WorkspaceRef, read_input
 from perago_worker.errors import InputError, one_line
 from perago_worker.guardrails import check, forbid_glob, require_dir
 from perago_worker.registry import Registry
@@ -313,16 +313,6 @@ def test_a_task_is_asked_only_for_what_it_takes() -> None:
     assert read_input('{"params": {}}', definition(sample_tasks.no_workspace)).params == "{}"
     with pytest.raises(InputError, match="Put the parameters under it"):
         read_input("{}", definition(sample_tasks.no_workspace))
-
-
-def test_the_output_contract_shows_the_result_and_where_it_is() -> None:
-    place = WorkspaceRef(Target("lake", "main"), CommitRef("def"))
-    shown = json.loads(output_document('{"rows":3}', place))
-    assert shown == {
-        "result": {"rows": 3},
-        "workspace": {"repository": "lake", "branch": "main", "refType": "commit", "ref": "def"},
-    }
-    assert json.loads(output_document("null", None)) == {"result": None}
 
 
 def test_the_schemas_describe_input_and_output() -> None:

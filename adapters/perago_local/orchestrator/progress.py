@@ -14,6 +14,7 @@ from typing import cast
 
 from attrs import asdict, frozen
 
+from perago_core.contract import NOWHERE, output_document
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator.schema import Moment
 from perago_local.orchestrator.workflow import (
@@ -24,7 +25,6 @@ from perago_local.orchestrator.workflow import (
     WorkflowDefinition,
     WorkflowStatus,
     input_of,
-    output_of,
 )
 
 _ENDS = {TaskStatus.TIMED_OUT: WorkflowStatus.TIMED_OUT}
@@ -151,13 +151,13 @@ def make_input(connection: sqlite3.Connection, workflow_id: str, position: int) 
     definition = workflow_definition(connection, workflow_id)
     ref, outputs = definition.ref, cast("dict[str, Json]", {})
     before = connection.execute(
-        "SELECT step.name, output, result_ref FROM step JOIN task USING (workflow, position)"
+        "SELECT step.name, output, result_ref, task.id, result_execution FROM step JOIN task USING (workflow, position)"
         " WHERE workflow = ? AND position < ? AND status = ? ORDER BY position",
         (workflow_id, position, TaskStatus.COMPLETED.value),
     )
-    for name, output, result_ref in before:
+    for name, output, result_ref, task_id, execution in before:
         ref = CommitRef(result_ref)
-        outputs[name] = output_of(definition.target, output, ref)
+        outputs[name] = output_document(definition.target or NOWHERE, ref, output, task_id, execution)
     return input_of(definition, definition.steps[position], outputs, None if definition.target is None else ref)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from attrs import fields, frozen
 
+from perago_core.contract import NOWHERE, output_document
 from perago_core.value import Value
 from perago_core.values import CommitRef, TaskStatus
 from perago_local.orchestrator.progress import workflow_definition
-from perago_local.orchestrator.workflow import WorkflowStatus, output_of
+from perago_local.orchestrator.workflow import WorkflowStatus
 
 
 @frozen(repr=False)
@@ -103,9 +104,11 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
     ).fetchone()
     if row is None:
         return None
-    target = workflow_definition(connection, workflow_id).target
+    target = workflow_definition(connection, workflow_id).target or NOWHERE
     output = {
-        each.step: output_of(target, each.output or "null", each.result_ref)
+        each.step: output_document(
+            target, each.result_ref, each.output or "null", each.task_id, each.result_execution or ""
+        )
         for each in tasks_of(connection, workflow_id)
         if each.status is TaskStatus.COMPLETED and each.result_ref is not None
     }

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, TypeGuard
 from attrs import field, frozen
 
 from perago_core.checks import a, count, many, maybe, seconds, text
+from perago_core.contract import PARAMS, WORKSPACE, workspace_document
 from perago_core.value import Value
 from perago_core.values import CommitRef, Target
 
@@ -143,24 +144,10 @@ def input_of(definition: WorkflowDefinition, step: Step, outputs: Mapping[str, J
     if step.params is not None:
         scope = {**outputs, "params": params}
         params = _filled(json_object(step.params, "step parameters"), scope, step.name)
-    given: dict[str, Json] = {"params": params}
+    given: dict[str, Json] = {PARAMS: params}
     if definition.target is not None:
-        given["workspace"] = workspace_of(definition.target, ref)
+        given[WORKSPACE] = workspace_document(definition.target, ref)
     return json.dumps(given)
-
-
-def output_of(target: Target | None, result: str, ref: CommitRef) -> Json:
-    """Make what a step leaves: the result of its body and the workspace it published."""
-    try:
-        value: Json = json.loads(result)
-    except ValueError:
-        value = result  # a body that speaks no JSON is quoted as it spoke
-    return {"result": value} if target is None else {"result": value, "workspace": workspace_of(target, ref)}
-
-
-def workspace_of(target: Target, ref: CommitRef | None) -> Json:
-    """Name a workspace as tasks see it."""
-    return {"repository": target.repository, "branch": target.branch, "ref_type": "commit", "ref": ref}
 
 
 _QUOTATION = re.compile(r"\$\{([^{}]*)\}")

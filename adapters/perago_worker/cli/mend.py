@@ -9,14 +9,17 @@ from attrs import asdict
 from rich.markup import escape
 
 from perago_core.answers import Done
-from perago_core.driver import run
-from perago_core.recovery import Mode, sweep
+from perago_core.recovery import Mode
+from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, add_commands, messages, out, print_json, project_of
 from perago_worker.cli.targets import target_of
 from perago_worker.collecting import CollectError, collect
 from perago_worker.files.rooms import Rooms
+from perago_worker.ops.recover import audits, found_lost, recover_target
 from perago_worker.pipelines import pipelines_of
-from perago_worker.starting import ports, worker_id
+from perago_worker.stack import Stack
+from perago_worker.starting import worker_id
+from perago_worker.telemetry import instruments
 
 _DAY = 24 * 3600.0
 
@@ -47,9 +50,9 @@ def recover(
     mode = Mode.EXCLUSIVE if exclusive else Mode.SETTLE_ONLY if settle else Mode.PROBE
     target = target_of(project, branch)
     with messages.status(f"looking at the open intents of {target}"):
-        swept = run(sweep(target, mode, worker_id(), grounds), ports(project.stack))
+        swept = recover_target(project.stack, target, mode, worker_id(), instruments=instruments(), grounds=grounds)
     if not isinstance(swept, Done):
-        raise CommandError(f"the open intents of {target} cannot be listed: {swept.reason}")
+        raise CommandError(f"the open intents of {target} cannot be settled: {swept.reason}")
     outcomes = swept.value.outcomes
     if as_json:
         print_json(
@@ -60,6 +63,7 @@ def recover(
                     "kind": None if each.audit is None else each.audit.value,
                     "reason": each.reason,
                     "next": each.next_action,
+                    "alarm": each.alarm,
                 }
                 for each in outcomes
             ]
@@ -68,10 +72,24 @@ def recover(
         out.print(f"{target}: no open intent; nothing to recover")
     else:
         for each in outcomes:
-            out.print(f"[bold]{escape(each.operation_id)}[/bold]: {each.ending.value}")
+            mark = " [bold red]ACCEPTED RESULT LOST[/bold red]" if each.alarm else ""
+            out.print(f"[bold]{escape(each.operation_id)}[/bold]: {each.ending.value}{mark}")
             out.print(f"  {escape(each.reason or 'nothing more is known')}")
             out.print(f"  next: {escape(each.next_action)}")
-    raise typer.Exit(1 if swept.value.unresolved and mode is not Mode.PROBE else 0)
+    _show_earlier_losses(project.stack, target, {each.operation_id for each in outcomes})
+    needs_person = swept.value.alarms or (swept.value.unresolved and mode is not Mode.PROBE)
+    raise typer.Exit(1 if needs_person else 0)
+
+
+def _show_earlier_losses(stack: Stack, target: Target, shown: set[str]) -> None:
+    """Name what earlier sweeps found lost. They have closed the intents, so that only the audit records still know."""
+    records = audits(stack)
+    for each in found_lost(records.value, target) if isinstance(records, Done) else ():
+        if each.operation_id not in shown:
+            messages.print(
+                f"[yellow]earlier:[/yellow] the accepted result of task {escape(each.task_id)} was found lost by "
+                f"{escape(each.actor)}; see `perago audit`"
+            )
 
 
 def gc(

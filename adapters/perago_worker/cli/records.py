@@ -13,7 +13,7 @@ from perago_core.ledger.records import Audit
 from perago_core.policy.events import Decision
 from perago_core.policy.records import PREFIX, latest_decision
 from perago_worker.cli.console import AsJson, CommandError, add_commands, out, print_json, project_of, teaching
-from perago_worker.explaining import audits
+from perago_worker.ops.recover import audits
 
 policy_app = typer.Typer(no_args_is_help=True, help="The cluster's decision on how publications are fenced.")
 
@@ -39,7 +39,8 @@ def audit(context: typer.Context, *, as_json: AsJson = False) -> None:
                     "kind": each.kind.value,
                     "task": each.task_id,
                     "attempt": each.number,
-                    "actor": each.actor,
+                    "worker": each.original_actor,
+                    "settled_by": each.actor,
                     "at": each.at,
                     "movements": [
                         {"target": str(move.target), "before": move.before, "after": move.after}
@@ -50,12 +51,15 @@ def audit(context: typer.Context, *, as_json: AsJson = False) -> None:
             ]
         )
         return
-    table = Table("when", "what", "task", "attempt", "target", "from", "to", box=None, pad_edge=False)
+    table = Table("when", "what", "task", "attempt", "target", "from", "to", "worker", box=None, pad_edge=False)
     for each in sorted(records, key=lambda record: record.at):
         at = datetime.fromtimestamp(each.at / 1000, UTC).strftime("%m-%d %H:%M:%S")
         for move in each.movements:
             what = (at, each.kind.value, each.task_id[:8], str(each.number), escape(str(move.target)))
-            table.add_row(*what, move.before[:8], (move.after or "unknown")[:8])
+            who = escape(each.original_actor)
+            if each.actor != each.original_actor:
+                who = f"{who}, settled by {escape(each.actor)}"
+            table.add_row(*what, move.before[:8], (move.after or "unknown")[:8], who)
     out.print(table)
     unreadable = len(found.value) - len(records)
     if unreadable:

@@ -12,6 +12,7 @@ from typing import ClassVar
 from attrs import Factory, define
 
 from perago_core.answers import Answer, Done, NotDone
+from perago_core.contract import PARAMS, WORKSPACE, workspace_document
 from perago_core.ports import Assignment, Clock
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot, TaskStatus
@@ -173,13 +174,12 @@ class SimulatedOrchestrator(ByReference):
         task.heard_at = self._clock.now()
         number = workflow.handed_out[task.step] = workflow.handed_out.get(task.step, 0) + 1
         name = workflow.steps[task.step]
-        target = {"repository": workflow.target.repository, "branch": workflow.target.branch}
         return Assignment(
             snapshot=_snapshot(workflow, task),
             task_name=name,
             logical_task=f"{workflow.id}/{task.step}/{name}",
             number=number,
-            input=json.dumps({"params": {}, "workspace": {**target, "ref_type": "commit", "ref": task.input}}),
+            input=json.dumps({PARAMS: {}, WORKSPACE: workspace_document(workflow.target, task.input)}),
             response_timeout=workflow.response_timeout,
         )
 

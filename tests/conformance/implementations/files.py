@@ -15,6 +15,7 @@ from perago_local.git import GitStore
 from perago_worker import TaskTerminalError, Workspace, task
 from perago_worker.body.bodies import Bodies
 from perago_worker.files.cache import Cache
+from perago_worker.files.rooms import Rooms
 from perago_worker.registry import Registry
 from perago_worker.workspace import LocalWorkspace
 from tests.conformance.bodies import BODIES, Files, Folder, TerminalError
@@ -49,18 +50,20 @@ def _bodies() -> Bodies:
 class _Workspace:
     port: LocalWorkspace
     store: StoreHarness
+    rooms: Rooms
 
     def accept(self, attempt: Attempt, body: str) -> None:
         self.port.accept(attempt, body, "{}")
 
     def leftovers(self) -> tuple[str, ...]:
-        return self.port.leftovers()
+        return self.rooms.names()
 
 
 def workspace_on(store: StoreHarness, folder: Path) -> WorkspaceHarness:
     """Give a workspace over a store of any kind."""
     work, cached = folder / "work", Cache(folder / "cache", 1 << 30)
-    return _Workspace(LocalWorkspace(store.port, Registry.of_modules(__name__), _bodies(), work, cached), store)
+    port = LocalWorkspace(store.port, Registry.of_modules(__name__), _bodies(), work, cached)
+    return _Workspace(port, store, Rooms(work))
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""What operators do beside running tasks: recover, collect garbage, explain, examine."""

@@ -1,0 +1,62 @@
+"""Sweeps of open intents by the worker, and the alarm when an accepted result is not on its branch.
+
+Every sweep ends here: ``perago recover``, a starting worker and the recovery task call ``recover_target``; the sweep
+before a publication happens inside the attempt, and the runtime hands its alarms to ``report_alarms``. That sweep
+closes the intent, so nothing raises the alarm a second time; afterwards only the audit record knows (``found_lost``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from perago_core.answers import Answer, Done
+from perago_core.driver import run
+from perago_core.ledger.codec import Unreadable, decode
+from perago_core.ledger.records import Audit, SettlementKind
+from perago_core.recovery import Mode, Swept, sweep
+from perago_core.values import Target
+from perago_worker.stack import Stack
+from perago_worker.telemetry import Instruments, log
+
+_AUDITS = "audit/"
+
+
+def recover_target(
+    stack: Stack, target: Target, mode: Mode, actor: str, *, instruments: Instruments, grounds: str = ""
+) -> Answer[Swept]:
+    """Sweep the open intents of one target and report the alarms."""
+    swept = run(sweep(target, mode, actor, grounds), stack.ports())
+    if isinstance(swept, Done):
+        report_alarms(target, swept.value.alarms, instruments)
+    return swept
+
+
+def report_alarms(target: Target, alarms: Iterable[str], instruments: Instruments) -> None:
+    """Log each accepted result that is not on its branch at ERROR, and count it. Instruments that fail stop nothing."""
+    for alarm in alarms:
+        log.error("ACCEPTED RESULT LOST on %s: %s", target, alarm)
+        try:
+            instruments.count("lost", {"target": str(target)})
+        except Exception as error:  # noqa: BLE001  whatever an instrument's trouble is, it is not the sweep's
+            log.warning("the lost result was not counted: %s", error)
+
+
+def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:
+    """Read every audit record, in the order of their keys; none without a ledger."""
+    if stack.coordination is None:
+        return Done(())
+    found = stack.coordination.list(_AUDITS)
+    if not isinstance(found, Done):
+        return found
+    return Done(tuple(decode(Audit, entry) for entry in found.value))
+
+
+def found_lost(records: Iterable[Audit | Unreadable], target: Target) -> tuple[Audit, ...]:
+    """Give the audit records which say that an accepted result was not on this target when it was swept."""
+    return tuple(
+        each
+        for each in records
+        if isinstance(each, Audit)
+        and each.kind is SettlementKind.ACCEPTED_LOST
+        and any(move.target == target for move in each.movements)
+    )

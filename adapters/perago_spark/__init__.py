@@ -8,15 +8,14 @@ For authors of tasks there is ``SparkDatasets``, for workers ``SparkWorkspace``,
 Importing this package needs no Spark.
 """
 
-from perago_spark.checks import require_columns, require_only_columns, require_rows
-from perago_spark.contracts import Rows, exactly
-from perago_spark.datasets import SparkDatasets, Written
+from perago_spark.api.checks import Rows, exactly, require_columns, require_only_columns, require_rows
+from perago_spark.api.datasets import SparkDatasets, Written
 from perago_spark.errors import DatasetError, SparkUnavailableError
-from perago_spark.messages import Failed, Returned
-from perago_spark.place import ReadPlace, WritePlace
-from perago_spark.settings import SparkSettings
-from perago_spark.warm import Launch, WarmBodies
-from perago_spark.workspace import SparkTask, SparkWorkspace
+from perago_spark.process.messages import Failed, Returned
+from perago_spark.process.pool import Launch, WarmBodies
+from perago_spark.process.settings import SparkSettings
+from perago_spark.process.workspace import SparkTask, SparkWorkspace
+from perago_spark.source.options import ReadPlace, WritePlace
 
 __all__ = [
     "DatasetError",

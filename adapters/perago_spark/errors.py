@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from perago_core.answers import Answer, Done
+
 
 class DatasetError(Exception):
     """A data set cannot be read or written as asked."""
@@ -32,3 +36,10 @@ def one_line(text: str, limit: int = 500) -> str:
     """Make a reason short enough to read in a list of tasks."""
     joined = " ".join(text.split())
     return joined if len(joined) <= limit else f"{joined[: limit - 1]}…"
+
+
+def value_or_raise(answer: Answer[Any]) -> Any:  # noqa: ANN401  whatever the port gives
+    """Unpack a port's answer; raise ``DatasetError`` unless it is done. Inside Spark only an exception says no."""
+    if isinstance(answer, Done):
+        return answer.value
+    raise DatasetError("an answer of the store", answer.reason, "See the store's own log; the task can be tried again")

@@ -100,7 +100,7 @@ def spark_tasks(tasks: Mapping[str, TaskDefinition]) -> dict[str, SparkTask]:
 def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
     """Run one task in this process: parameters, pre-checks, the function, post-checks."""
     from perago_spark import Failed, Returned  # noqa: PLC0415  as above
-    from perago_spark.following import following  # noqa: PLC0415  as above
+    from perago_spark.diagnosis.progress import following  # noqa: PLC0415  as above
 
     module, _, name = body.partition(":")
     definition = Registry.of_modules(module)[name]
@@ -135,7 +135,7 @@ def _noted() -> Generator[NoteWriter]:
 
 def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a body fail with the cause, and not with a page of Java around it."""
-    from perago_spark.explaining import explained  # noqa: PLC0415  as above
+    from perago_spark.diagnosis.failures import explained  # noqa: PLC0415  as above
 
     @wraps(function)
     def explains(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  whatever the body takes and gives

@@ -83,8 +83,8 @@ _Columns = dict[str, list[Any]]
 
 def _table(source: Source, folder: str) -> _Columns:
     """Read a data set as anybody would: the Parquet files below a folder, and what the folders' own names say."""
-    from perago_spark.arrow import pq  # noqa: PLC0415  only who plays this edition needs it
-    from perago_spark.naming import is_data, partition_of  # noqa: PLC0415  as above
+    from perago_spark.format.arrow import pq  # noqa: PLC0415  only who plays this edition needs it
+    from perago_spark.format.layout import is_data, partition_of  # noqa: PLC0415  as above
 
     columns: _Columns = {}
     for each in _taken(source.list(folder)):

@@ -68,8 +68,8 @@ def examine_spark(
     if any(_version(name) is None for name, *_ in SPARK_PACKAGES):
         return
     from perago_spark import SparkSettings  # noqa: PLC0415  only who has such tasks needs it
-    from perago_spark.java import said_of_java  # noqa: PLC0415  as above
-    from perago_spark.probing import probe  # noqa: PLC0415  as above
+    from perago_spark.diagnosis.probe import probe  # noqa: PLC0415  as above
+    from perago_spark.process.java import said_of_java  # noqa: PLC0415  as above
 
     own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
     if not own.remote:

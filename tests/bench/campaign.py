@@ -19,9 +19,9 @@ from perago_core.values import Backing
 from perago_simulation.campaign import Campaign, Engine, Folder, carry_out
 from perago_simulation.world.settings import setting
 from perago_spark import SparkSettings
-from perago_spark.java import java_environment
-from perago_spark.mapping import mapped
-from perago_spark.session import open_session
+from perago_spark.campaign import mapped
+from perago_spark.process.java import java_environment
+from perago_spark.process.session import open_session
 from tests.bench.spark_cpu import Meter
 
 T = TypeVar("T")

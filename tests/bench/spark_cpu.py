@@ -11,7 +11,7 @@ import os
 import threading
 from pathlib import Path
 
-from perago_spark.processes import descendants
+from perago_spark.process.pool import descendants
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAUSE = 0.1

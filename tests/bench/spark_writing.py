@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, frozen
 
 from perago_core.ports import Sink
-from perago_spark import ReadPlace, SparkSettings, WritePlace, native
-from perago_spark.java import java_environment
-from perago_spark.place import FORMAT
-from perago_spark.session import open_session
+from perago_spark import ReadPlace, SparkSettings, WritePlace
+from perago_spark.process.java import java_environment
+from perago_spark.process.session import open_session
+from perago_spark.source import native
+from perago_spark.source.options import FORMAT
 from tests.bench.spark_cpu import Meter
 from tests.spark.counting import CountingSink
 from tests.spark.lake import Lake

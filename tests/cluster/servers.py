@@ -18,7 +18,7 @@ from typing import Final
 
 from attrs import frozen
 
-from perago_spark.java import java_environment
+from perago_spark.process.java import java_environment
 from tests.servers.processes import Order, spawn
 from tests.servers.server import free_port
 

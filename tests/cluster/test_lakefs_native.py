@@ -16,8 +16,8 @@ from perago_core.ports import Stored
 from perago_lakefs import Connection
 from perago_spark import SparkSettings
 from perago_spark.errors import DatasetError
-from perago_spark.place import WritePlace
-from perago_spark.seal import discrepancy
+from perago_spark.format.seal import discrepancy
+from perago_spark.source.options import WritePlace
 from tests.cluster import s3a
 from tests.cluster.lakes import LakeFSLake
 from tests.cluster.servers import search_path
@@ -28,9 +28,9 @@ from tests.spark.lake import done
 
 pytest.importorskip("pyspark")
 
-from perago_spark import native
-from perago_spark.java import java_environment
-from perago_spark.session import open_session
+from perago_spark.process.java import java_environment
+from perago_spark.process.session import open_session
+from perago_spark.source import native
 from tests.spark.frames import numbers, read, write
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ SETTINGS = SparkSettings(
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark")
-    from perago_spark.java import java_environment  # noqa: PLC0415  only with Spark
-    from perago_spark.session import open_session  # noqa: PLC0415  as above
+    from perago_spark.process.java import java_environment  # noqa: PLC0415  only with Spark
+    from perago_spark.process.session import open_session  # noqa: PLC0415  as above
 
     os.environ.update(java_environment(os.environ))
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from perago_core.values import CommitRef
-from perago_spark.datasets import Assignment, SparkDatasets
+from perago_spark.api.datasets import Assignment, SparkDatasets
 from tests.spark.lake import Lake
 
 if TYPE_CHECKING:

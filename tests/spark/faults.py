@@ -19,7 +19,7 @@ from attrs import frozen
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Sink, Store, Stored
 from perago_core.values import Target
-from perago_spark.arrow import Batch
+from perago_spark.format.arrow import Batch
 
 #: The task that meets a fault: the second of four.
 STRUCK: Final = 1

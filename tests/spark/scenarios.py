@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 
 from perago_core.results import Failed
-from perago_spark.seal import discrepancy
+from perago_spark.format.seal import discrepancy
 from tests.spark.lake import done
 from tests.spark.yard import FOLDER, ROWS, Running, Yard, completed, reason, rows_of, wait_until
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perago_spark.java import java_environment
-from perago_spark.session import open_session
-from perago_spark.settings import read_settings
+from perago_spark.process.java import java_environment
+from perago_spark.process.session import open_session
+from perago_spark.process.settings import read_settings
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from perago_core.results import Failed
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
-from perago_spark.address import check_address
+from perago_spark.diagnosis.probe import probe
 from perago_spark.errors import SparkUnavailableError
-from perago_spark.probing import probe
-from perago_spark.session import open_spark
+from perago_spark.process.session import open_spark
+from perago_spark.process.settings import check_address
 from tests.spark.lake import Lake
 
 pytest.importorskip("pyspark")

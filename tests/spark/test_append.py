@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perago_spark import DatasetError, Rows, exactly
-from perago_spark.naming import MARK
+from perago_spark.format.layout import MARK
 from tests.spark.desk import Desk, datasets
 from tests.spark.lake import Lake, done
 

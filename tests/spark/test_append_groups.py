@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from perago_spark.arrow import pa, pq
-from perago_spark.parquet import Uploads
+from perago_spark.format.arrow import pa, pq
+from perago_spark.format.parquet import Uploads
 from tests.spark.lake import Lake, done
 
 BATCH = pa.RecordBatch.from_pydict({"id": list(range(100)), "name": [f"row {number}" for number in range(100)]})

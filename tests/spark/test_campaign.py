@@ -14,7 +14,7 @@ import pytest
 from perago_core.values import Backing
 from perago_simulation.campaign import Campaign, Folder, Summary, carry_out
 from perago_simulation.world.settings import setting
-from perago_spark.mapping import mapped
+from perago_spark.campaign import mapped
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from perago_core.ports import Sink, Stored
-from perago_spark import naming
+from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import DatasetError
-from perago_spark.explaining import explained
-from perago_spark.seal import discrepancy
+from perago_spark.format import layout
+from perago_spark.format.seal import discrepancy
 from tests.spark.lake import MAIN, Lake, done
 
 pytest.importorskip("pyspark")
@@ -21,11 +21,11 @@ pytest.importorskip("pyspark")
 from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 
-from perago_spark.arrow import Batch, pa, pq
-from perago_spark.parquet import Uploads
-from perago_spark.place import write_place
-from perago_spark.schemas import plain_schema
-from perago_spark.writing import PeragoWriter, Uploaded
+from perago_spark.format.arrow import Batch, pa, pq
+from perago_spark.format.parquet import Uploads
+from perago_spark.format.schema import plain_schema
+from perago_spark.source.data_source import PeragoWriter, Uploaded
+from perago_spark.source.options import write_place
 from tests.spark.frames import numbers, read, write
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_a_task_that_is_tried_again_leaves_one_file_and_its_loser_is_never_linke
 def uploaded(sink: Sink, partition: int, task: int) -> Uploaded:
     """Do what one attempt of one task does: 250 rows in a file of its own."""
     batch = pa.record_batch({"id": pa.array(range(partition * 250, partition * 250 + 250), pa.int64())})
-    name = naming.file_name(partition, "w-1", task, 0)
+    name = layout.file_name(partition, "w-1", task, 0)
     return Uploaded(Uploads(sink, "orders/", (), lambda: name).write([batch]))
 
 
@@ -184,7 +184,7 @@ def test_an_append_adds_a_seal_and_reads_as_one_data_set(spark: SparkSession, la
     ref = lake.committed()
     assert ref is not None
     assert read(spark, lake, ref).distinct().count() == 300
-    assert len([each for each in lake.paths(ref) if naming.seal_of(each)]) == 3
+    assert len([each for each in lake.paths(ref) if layout.seal_of(each)]) == 3
 
 
 def test_two_appends_of_one_task_have_the_same_columns(spark: SparkSession, lake: Lake) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_spark.seal import combined
+from perago_spark.format.seal import combined
 
 pytest.importorskip("pyarrow")
 
-from perago_spark.arrow import Batch, pa
-from perago_spark.digest import row_digest
+from perago_spark.format.arrow import Batch, pa
+from perago_spark.format.digest import row_digest
 
 SCHEMA = pa.schema(
     [

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import DatasetError, WorkerError
-from perago_spark.explaining import explained
-from perago_spark.place import ReadPlace, WritePlace
+from perago_spark.source.options import ReadPlace, WritePlace
 from tests.spark.lake import Lake
 from tests.spark.yard import wait_until
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perago_spark.following import Stage, following, in_words
+from perago_spark.diagnosis.progress import Stage, following, in_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

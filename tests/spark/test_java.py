@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perago_spark import java
 from perago_spark.errors import SparkUnavailableError
+from perago_spark.process import java
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from perago_core.results import Completed
 from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies
-from perago_spark.java import said_of_java
+from perago_spark.process.java import said_of_java
 from tests.spark.lake import Lake
 
 pytest.importorskip("pyspark")

@@ -16,8 +16,8 @@ from perago_core.driver import drive
 from perago_core.results import Completed, Failed, Result
 from perago_core.values import Attempt, CommitRef, Operation
 from perago_spark import DatasetError, SparkWorkspace, WarmBodies
-from perago_spark.compaction import check_preserved
-from perago_spark.listing import dataset_of
+from perago_spark.format.compaction import check_preserved
+from perago_spark.format.seal import dataset_of
 from perago_worker.datasets import spark_tasks
 from perago_worker.errors import TaskDefinitionError
 from perago_worker.registry import Registry

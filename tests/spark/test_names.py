@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from perago_core.ports import Stored
-from perago_spark import naming
+from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import DatasetError
-from perago_spark.explaining import explained
-from perago_spark.pruning import Condition, condition, may_match
-from perago_spark.seal import DataFile, discrepancy, make_seal, read_seal, total
+from perago_spark.format import layout
+from perago_spark.format.pruning import Condition, condition, may_match
+from perago_spark.format.seal import DataFile, discrepancy, make_seal, read_seal, total
 
 FILES = tuple(
-    DataFile(f"orders/{naming.file_name(number, 'w-1', number, 0)}", "c", 10, 100, number, {"k": 1}, {"id": (0, 9)})
+    DataFile(f"orders/{layout.file_name(number, 'w-1', number, 0)}", "c", 10, 100, number, {"k": 1}, {"id": (0, 9)})
     for number in (2, 0, 1)
 )
 SCHEMA = '{"fields": [], "type": "struct"}'
@@ -72,15 +72,15 @@ def test_totals_are_equal_for_equal_rows_in_other_files() -> None:
 
 @given(st.text(min_size=1, max_size=20).filter(lambda text: "\0" not in text), st.text(max_size=20))
 def test_partition_folders_are_read_back(column: str, value: str) -> None:
-    folder = naming.partition_folder(column, value).removesuffix("/")
+    folder = layout.partition_folder(column, value).removesuffix("/")
     assert "/" not in folder
-    assert naming.partition_of(folder) == (column, value or None)
+    assert layout.partition_of(folder) == (column, value or None)
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../b", "s3a://b/x", "x@main", "", "_x", ".x", "a//b", "a\n", "a/"])
 def test_a_name_that_could_lead_elsewhere_is_refused(name: str) -> None:
     with pytest.raises(DatasetError, match="branch and commit are the task's own"):
-        naming.folder("sales/", name)
+        layout.folder("sales/", name)
 
 
 @given(st.sampled_from(["=", "<", "<=", ">", ">=", "in"]), st.integers(-5, 5), st.lists(st.integers(-5, 5), min_size=1))

@@ -12,15 +12,15 @@ import pytest
 
 from perago_core.values import CommitRef
 from perago_spark.errors import DatasetError
-from perago_spark.place import WritePlace
+from perago_spark.source.options import WritePlace
 from tests.spark.lake import Lake, done
 
 pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 
-from perago_spark import native
-from perago_spark.native_area import LocalArea
+from perago_spark.source import native
+from perago_spark.source.native import LocalArea
 from tests.spark.frames import numbers, read
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perago_spark import DatasetError
-from perago_spark.listing import dataset_of
-from perago_spark.observed import observing
+from perago_spark.api.datasets import observing
+from perago_spark.format.seal import dataset_of
 from tests.spark.desk import datasets
 from tests.spark.frames import numbers
 from tests.spark.lake import Lake

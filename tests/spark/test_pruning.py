@@ -14,9 +14,8 @@ import pytest
 from attrs import frozen
 
 from perago_core.values import CommitRef
-from perago_spark.listing import dataset_of
-from perago_spark.pruning import OPERATIONS, condition, may_match
-from perago_spark.seal import DataFile
+from perago_spark.format.pruning import OPERATIONS, condition, may_match
+from perago_spark.format.seal import DataFile, dataset_of
 from tests.spark.desk import Desk, datasets
 from tests.spark.lake import Lake, done
 
@@ -25,7 +24,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import AnalysisException, DateTimeException, NumberFormatException
 from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 
-from perago_spark.arrow import pq
+from perago_spark.format.arrow import pq
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

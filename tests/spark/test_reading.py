@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perago_spark import ReadPlace
-from perago_spark.explaining import explained
-from perago_spark.pruning import Condition
+from perago_spark.diagnosis.failures import explained
+from perago_spark.format.pruning import Condition
 from tests.spark.lake import MAIN, Lake, done
 
 pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 
-from perago_spark.arrow import pa, pq
-from perago_spark.reading import Files, PeragoReader
+from perago_spark.format.arrow import pa, pq
+from perago_spark.source.data_source import Files, PeragoReader
 from tests.spark.frames import numbers, read, write
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from attrs import define, field
 
 from perago_spark import SparkSettings
-from perago_spark.processes import descendants
+from perago_spark.process.pool import descendants
 from tests.spark.yard import wait_until
 
 pytest.importorskip("pyspark")

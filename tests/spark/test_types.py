@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from perago_core.values import CommitRef
-from perago_spark.place import WritePlace
+from perago_spark.source.options import WritePlace
 from tests.spark.lake import Lake, done
 
 pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 
-from perago_spark import native
-from perago_spark.arrow import pa
-from perago_spark.parquet import Uploads
-from perago_spark.schemas import plain_schema
-from perago_spark.seal import discrepancy
-from perago_spark.writing import PeragoWriter, Uploaded
+from perago_spark.format.arrow import pa
+from perago_spark.format.parquet import Uploads
+from perago_spark.format.schema import plain_schema
+from perago_spark.format.seal import discrepancy
+from perago_spark.source import native
+from perago_spark.source.data_source import PeragoWriter, Uploaded
 from tests.spark.frames import numbers, read
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 from perago_core.attempt.events import BodyFailed
 from perago_core.results import Failed
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
-from perago_spark.warm import WarmBody
+from perago_spark.process.pool import WarmBody
 from tests.spark.lake import Lake, done
 from tests.spark.yard import wait_until
 

@@ -11,7 +11,7 @@ import pytest
 
 from perago_core.results import Completed, Failed
 from perago_spark import SparkWorkspace, WarmBodies
-from perago_spark.settings import SparkSettings
+from perago_spark.process.settings import SparkSettings
 from tests.spark.lake import Lake
 
 pytest.importorskip("pyspark")

@@ -17,8 +17,9 @@ from perago_core.answers import Done
 from perago_core.attempt.events import BodyFailed, StagingWanted
 from perago_core.driver import drive
 from perago_core.results import Completed, Failed, Outcome
-from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies, naming
-from perago_spark.processes import descendants
+from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies
+from perago_spark.format import layout
+from perago_spark.process.pool import descendants
 from tests.spark.lake import MAIN, Lake, done
 from tests.spark.yard import wait_until
 
@@ -245,7 +246,7 @@ def test_a_surplus_file_on_staging_is_refused_before_it_is_committed(workspace: 
     sink = lake.store.sink(MAIN, attempt.staging_name)
     done(workspace.resume(attempt, sink))
     assert isinstance(workspace.upload(attempt, sink), Done)
-    listed = [each for each in done(sink.list("sales/orders/")) if naming.is_data(each.path)]
+    listed = [each for each in done(sink.list("sales/orders/")) if layout.is_data(each.path)]
     late = "sales/orders/part-00000.other-1.99-0.parquet"
     with done(lake.source().get("README")) as data:
         done(sink.link((done(sink.put(late, data)),)))

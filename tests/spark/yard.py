@@ -16,9 +16,10 @@ from perago_core.driver import drive
 from perago_core.ports import Store
 from perago_core.results import Completed, Failed, Outcome
 from perago_core.values import CommitRef
-from perago_spark import SparkWorkspace, WarmBodies, naming
-from perago_spark.arrow import pq
-from perago_spark.processes import descendants
+from perago_spark import SparkWorkspace, WarmBodies
+from perago_spark.format import layout
+from perago_spark.format.arrow import pq
+from perago_spark.process.pool import descendants
 from tests.spark.faults import FaultyStore, Marks
 from tests.spark.lake import Lake, done
 
@@ -37,7 +38,7 @@ def wait_until(holds: Callable[[], bool], what: str, longest: float = 300.0) -> 
 def rows_of(lake: Lake, ref: CommitRef) -> list[int]:
     """Read the rows of the data set as anybody would: every file that is not hidden."""
     listed = done(lake.source(ref).list(FOLDER))
-    data = [done(lake.source(ref).get(each.path)).read() for each in listed if naming.is_data(each.path)]
+    data = [done(lake.source(ref).get(each.path)).read() for each in listed if layout.is_data(each.path)]
     return [row for each in data for row in pq.read_table(BytesIO(each)).column("id").to_pylist()]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from perago_core.answers import Answer, Done
 from perago_core.values import CommitRef, TaskStatus
-from perago_spark.arrow import pa, pq
+from perago_spark.format.arrow import pa, pq
 from perago_worker.demo import TARGET, Ending
 from perago_worker.loading import load
 from perago_worker.pipelines import AttemptView, PipelineView

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perago_spark import java
+from perago_spark.process import java
 from perago_worker import doctoring
 from perago_worker.doctoring import Finding, examine_spark
 from perago_worker.loading import load

@@ -28,8 +28,8 @@ def on_spark(where: Where) -> Engine:
     if find_spec("pyspark") is None:
         raise ImportError("pyspark is not installed: pip install 'perago-core[spark]'")
     from perago_simulation.cli.campaign import engine_conf  # noqa: PLC0415  as above
-    from perago_spark.mapping import SparkMap  # noqa: PLC0415  only who asks for Spark needs it
-    from perago_spark.settings import SparkSettings  # noqa: PLC0415  as above
+    from perago_spark.campaign import SparkMap  # noqa: PLC0415  only who asks for Spark needs it
+    from perago_spark.process.settings import SparkSettings  # noqa: PLC0415  as above
 
     settings = SparkSettings(conf=engine_conf(where.conf))
     return _Explaining(SparkMap(settings if where.master is None else SparkSettings(where.master, settings.conf)))
@@ -44,8 +44,8 @@ class _Explaining:
     def __call__(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """Do this to each item."""
         from perago_simulation.campaign import EngineError  # noqa: PLC0415  as above
+        from perago_spark.diagnosis.failures import explained  # noqa: PLC0415  as above
         from perago_spark.errors import one_line  # noqa: PLC0415  as above
-        from perago_spark.explaining import explained  # noqa: PLC0415  as above
 
         try:
             yield from self.spark(function, items)

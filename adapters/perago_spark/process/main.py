@@ -1,0 +1,188 @@
+"""A warm body: a process that has Spark running and runs one task after the other in it.
+
+Its main thread listens to the worker; the task runs in a thread of its own. A fresh thread has none of the properties
+that an earlier task gave to its own one (job groups, scheduler pools). When the worker is gone the line closes, and
+this process ends with everything it has started.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import queue
+import resource
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NoReturn, TypeAlias
+
+from perago_core.ports import Sink
+from perago_spark.api.datasets import SparkDatasets
+from perago_spark.diagnosis.failures import explained
+from perago_spark.errors import StoppedError, one_line
+from perago_spark.process.messages import (
+    Ended,
+    Failed,
+    Granted,
+    Job,
+    Line,
+    Returned,
+    Stop,
+    Wanted,
+    read_order,
+    write_report,
+)
+from perago_spark.process.pool import HOME
+from perago_spark.process.session import Spark, open_spark
+from perago_spark.process.settings import read_settings
+
+#: Runs a body by its name: data sets and parameters in, JSON or a failure out.
+Call: TypeAlias = Callable[[str, SparkDatasets, str], Returned | Failed]
+#: Tasks one process runs, and bytes it may grow to, before another takes its place.
+_TASKS: Final = 200
+_BYTES: Final = 2 << 30
+
+
+def main() -> NoReturn:
+    """Serve one worker until it is gone."""
+    _path, entry, scratch, descriptor = sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # what a body prints is read while it runs
+    line = Line(socket.socket(fileno=int(descriptor)))
+    body = WarmProcess(line, Path(scratch))
+    try:
+        body.start(entry, (line.receive() or b"{}").decode("utf-8"))
+        body.serve()
+    finally:
+        # Java and everything else in this group, at once: the worker is gone, or is about to give up on us.
+        os.killpg(0, signal.SIGKILL)
+    raise AssertionError
+
+
+class WarmProcess:
+    """One line, one Spark, one task at a time."""
+
+    def __init__(self, line: Line, scratch: Path) -> None:
+        self._line = line
+        self._scratch = scratch
+        self._spark: Spark | None = None
+        self._call: Call | None = None
+        self._trouble: str | None = None
+        self._sinks: queue.SimpleQueue[Sink | None] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._tasks = 0
+
+    def start(self, entry: str, settings: str) -> None:
+        """Start Spark and find the function that runs tasks. What goes wrong is told when there is a task."""
+        module, _, name = entry.partition(":")
+        try:
+            self._call = getattr(importlib.import_module(module), name)
+            self._spark = open_spark(read_settings(settings), self._scratch)
+        except Exception as error:  # noqa: BLE001  whatever it is, no task can run here
+            traceback.print_exc()
+            self._trouble = one_line(f"Spark did not start: {type(error).__name__}: {error}")
+
+    def serve(self) -> None:
+        """Do what the worker says, until it is gone."""
+        while (payload := self._line.receive()) is not None:
+            match read_order(payload):
+                case Job() as job:
+                    # No daemon: threads inherit that, and those a body leaves must be told from Spark's own.
+                    threading.Thread(target=self._run, args=(job,), name="body", daemon=False).start()
+                case Granted(sink):
+                    self._sinks.put(sink)
+                case Stop():
+                    self._stopped.set()
+                    self._sinks.put(None)
+                    if self._spark is not None:
+                        self._spark.interrupt()
+
+    def _run(self, job: Job) -> None:
+        self._tasks += 1
+        before = _settled(self._scratch / HOME)
+        try:
+            ended = self._ran(job)
+        finally:
+            _put_back(before)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        self._line.send(write_report(ended))
+
+    def _ran(self, job: Job) -> Ended:
+        if self._spark is None or self._call is None:
+            return Ended(Failed(self._trouble or "Spark did not start"), spent="it never started")
+        threads = _threads()
+        datasets = None
+        try:
+            session = self._spark.task_session(job.assignment.execution)
+            datasets = SparkDatasets(session, job.assignment, self._staging)
+            ending = self._call(job.body, datasets, job.params)
+        except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
+            traceback.print_exc()
+            ending = Failed(one_line(f"{type(error).__name__}: {explained(error)}"))
+        if datasets is not None and datasets.unfinished and isinstance(ending, Returned):
+            names = ", ".join(datasets.unfinished)
+            ending = Failed(f"the body went on although its write of {names} had failed. Let it raise, or write again")
+        return Ended(ending, () if datasets is None else datasets.changed, self._spent(threads))
+
+    def _staging(self) -> Sink:
+        """Ask for staging and wait: the core asks first whether the attempt is still ours."""
+        if not self._line.send(write_report(Wanted())):
+            raise StoppedError("the worker is gone")
+        sink = self._sinks.get()
+        if sink is None:
+            raise StoppedError("the attempt was stopped before it had written anything")
+        return sink
+
+    def _spent(self, threads: set[str]) -> str | None:
+        """Say why no other task must run here."""
+        if self._stopped.is_set():
+            return "it was interrupted"
+        left = sorted(_threads() - threads)
+        if left:
+            return f"the body left {len(left)} thread(s) running: {', '.join(left[:3])}"
+        if self._tasks >= _TASKS:
+            return f"it has run {self._tasks} tasks"
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _BYTES:
+            return "it has grown too large"
+        assert self._spark is not None
+        try:
+            return self._spark.tidy()
+        except Exception as error:  # noqa: BLE001  Java is gone, or does not answer as it should
+            return one_line(f"it cannot be tidied: {type(error).__name__}: {error}")
+
+
+def _threads() -> set[str]:
+    """Name the threads that would go on by themselves. Spark's own are daemons."""
+    return {f"{each.name} ({each.ident})" for each in threading.enumerate() if not each.daemon}
+
+
+_Before: TypeAlias = tuple[Path, dict[str, str]]
+
+
+def _settled(home: Path) -> _Before:
+    """Let a task begin in an empty folder, for relative paths and temporary files, where Java has always been."""
+    os.chdir(home)
+    tempfile.tempdir = str(home)
+    return home, dict(os.environ)
+
+
+def _put_back(before: _Before) -> None:
+    home, environment = before
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(home)
+    tempfile.tempdir = None
+    for each in home.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)

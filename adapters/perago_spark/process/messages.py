@@ -1,0 +1,151 @@
+"""What a worker and a warm body tell each other over one line.
+
+The worker's words are pickled, because a source and a sink are values of whichever store. The body's words are JSON: it
+runs other people's code, and unpickling what that code sends would run it in the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+import struct
+import threading
+from typing import Any, Final, TypeAlias
+
+from attrs import asdict, frozen
+
+from perago_core.ports import Sink
+from perago_spark.api.datasets import Assignment
+
+_LENGTH: Final = struct.Struct(">Q")
+
+
+@frozen
+class Job:
+    """Run this task now."""
+
+    body: str
+    params: str
+    assignment: Assignment
+
+
+@frozen
+class Granted:
+    """Staging is open: write through this."""
+
+    sink: Sink
+
+
+@frozen
+class Stop:
+    """End what runs; whatever it writes from now on is for nothing."""
+
+    reason: str
+
+
+Order: TypeAlias = Job | Granted | Stop
+
+
+@frozen
+class Wanted:
+    """The body wants to write, and waits for a sink."""
+
+
+@frozen
+class Returned:
+    """The body returned this, as JSON."""
+
+    output: str
+
+
+@frozen
+class Failed:
+    """The body failed. ``terminal``: trying again cannot help."""
+
+    reason: str
+    terminal: bool = False
+
+
+@frozen
+class Ended:
+    """The body is over. ``changed``: the folders it changed. ``spent``: why its process must not be used again."""
+
+    ending: Returned | Failed
+    changed: tuple[str, ...] = ()
+    spent: str | None = None
+
+
+Report: TypeAlias = Wanted | Ended
+
+
+class Line:
+    """One end of the line. One thread receives; any may send."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+
+    def send(self, payload: bytes) -> bool:
+        """Send one message; ``False``: nobody listens any more."""
+        try:
+            with self._sending:
+                self._connection.sendall(_LENGTH.pack(len(payload)) + payload)
+        except OSError:
+            return False
+        return True
+
+    def receive(self, timeout: float | None = None) -> bytes | None:
+        """Take one message; ``None``: the other end is gone. Raises ``TimeoutError``."""
+        try:
+            self._connection.settimeout(timeout)
+            head = self._exactly(_LENGTH.size)
+            return None if head is None else self._exactly(_LENGTH.unpack(head)[0])
+        except TimeoutError:
+            raise
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Let go."""
+        self._connection.close()
+
+    def _exactly(self, size: int) -> bytes | None:
+        received = bytearray()
+        while len(received) < size:
+            more = self._connection.recv(min(size - len(received), 1 << 20))
+            if not more:
+                return None
+            received += more
+        return bytes(received)
+
+
+def write_order(order: Order) -> bytes:
+    """Write what the worker says."""
+    return pickle.dumps(order)
+
+
+def read_order(payload: bytes) -> Order:
+    """Read what the worker says."""
+    order: Order = pickle.loads(payload)  # noqa: S301  from the process that started us, over a line only it has
+    return order
+
+
+def write_report(report: Report) -> bytes:
+    """Write what the body says."""
+    return json.dumps(asdict(report)).encode("utf-8")
+
+
+def read_report(payload: bytes) -> Report | None:
+    """Read what the body says; ``None``: nothing we know."""
+    try:
+        found: Any = json.loads(payload)
+    except ValueError:
+        return None
+    match found:
+        case {"ending": {"output": str(output)}, "changed": [*changed], "spent": str() | None as spent}:
+            return Ended(Returned(output), tuple(changed), spent)
+        case {"ending": {"reason": str(reason), "terminal": bool(terminal)}, "spent": str() | None as spent}:
+            return Ended(Failed(reason, terminal), (), spent)
+        case _:
+            return Wanted() if found == {} else None

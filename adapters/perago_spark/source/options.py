@@ -1,0 +1,109 @@
+"""Where one write goes and what one read sees, as options of Spark's reader and writer.
+
+Options are strings, and Spark hands them to processes we did not start. So source and sink travel as pickled values in
+an option. Its key contains ``token``: Spark's own rule for redaction then hides the value in plans and logs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from perago_core.ports import Sink, Source
+from perago_spark.errors import DatasetError
+from perago_spark.format.layout import checked_write
+from perago_spark.format.pruning import Condition
+
+FORMAT: Final = "perago"
+_HELP: Final = "Use .options(**ReadPlace(...).options()) or .options(**WritePlace(...).options()) of perago_spark"
+
+
+@frozen
+class ReadPlace:
+    """One data set of one commit. Files that cannot hold rows which meet the conditions are not read."""
+
+    source: Source
+    folder: str
+    columns: tuple[str, ...] | None = None
+    conditions: tuple[Condition, ...] = ()
+
+    def options(self) -> dict[str, str]:
+        """Write it as options."""
+        told = {
+            "sourceToken": _packed(self.source),
+            "folder": self.folder,
+            "conditions": _packed(self.conditions),  # a day is to arrive as a day, and text as text
+        }
+        return told if self.columns is None else {**told, "columns": json.dumps(self.columns)}
+
+
+@frozen
+class WritePlace:
+    """One write to one data set of one staging name. ``source`` is the commit the staging name began at.
+
+    ``preserving``: the rows must be those that were there; only their files are others.
+    """
+
+    source: Source
+    sink: Sink
+    folder: str
+    write: str
+    partition_by: tuple[str, ...] = ()
+    preserving: bool = False
+
+    def options(self) -> dict[str, str]:
+        """Write it as options."""
+        return {
+            "sourceToken": _packed(self.source),
+            "sinkToken": _packed(self.sink),
+            "folder": self.folder,
+            "write": checked_write(self.write),
+            "partitionBy": json.dumps(self.partition_by),
+            "preserving": json.dumps(self.preserving),
+        }
+
+
+def read_place(options: Mapping[str, str]) -> ReadPlace:
+    """Read the options of a read."""
+    columns = options.get("columns")
+    return ReadPlace(
+        _unpacked(_needed(options, "sourceToken")),
+        _needed(options, "folder"),
+        None if columns is None else tuple(json.loads(columns)),
+        _unpacked(options["conditions"]) if "conditions" in options else (),
+    )
+
+
+def write_place(options: Mapping[str, str]) -> WritePlace:
+    """Read the options of a write."""
+    return WritePlace(
+        _unpacked(_needed(options, "sourceToken")),
+        _unpacked(_needed(options, "sinkToken")),
+        _needed(options, "folder"),
+        checked_write(_needed(options, "write")),
+        tuple(json.loads(options.get("partitionBy", "[]"))),
+        json.loads(options.get("preserving", "false")),
+    )
+
+
+def _needed(options: Mapping[str, str], key: str) -> str:
+    found = options.get(key)
+    if not found:
+        raise DatasetError(f"the option {key!r}", "none", _HELP)
+    return found
+
+
+def _packed(value: object) -> str:
+    return base64.b64encode(pickle.dumps(value)).decode("ascii")
+
+
+def _unpacked(text: str) -> Any:  # noqa: ANN401  a source or a sink of whichever store
+    try:
+        return pickle.loads(base64.b64decode(text))  # noqa: S301  whoever sets options runs code in this session anyway
+    except (ValueError, pickle.UnpicklingError, ImportError, AttributeError) as error:
+        raise DatasetError("a source or sink made by perago_spark", f"{type(error).__name__}", _HELP) from error

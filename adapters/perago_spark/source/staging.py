@@ -1,0 +1,80 @@
+"""Staging what a job has written, whichever route wrote it: checked before, linked and sealed after, never published.
+
+Both routes come here with the same things: bytes the store already holds, and a seal that names them. Doing it twice
+gives the same staging name.
+"""
+
+from __future__ import annotations
+
+from perago_core.ports import Stored
+from perago_spark.errors import DatasetError, value_or_raise
+from perago_spark.format import layout
+from perago_spark.format.compaction import check_preserved
+from perago_spark.format.schema import check_append, check_partitioning
+from perago_spark.format.seal import Dataset, Seal, dataset_of, total
+from perago_spark.source.options import WritePlace
+
+
+def check(place: WritePlace, schema: str, *, overwrite: bool) -> None:
+    """Refuse what cannot become a data set, before a single row is written."""
+    check_partitioning(schema, place.partition_by, place.folder)
+    if overwrite:
+        return
+    before = dataset_of(place.source, place.folder)
+    if before.data and not before.seals:
+        raise DatasetError(
+            f"a data set with seals in {place.folder!r}, so that rows can be added",
+            f"{len(before.data)} file(s) without one",
+            "Read it and write it once with mode='overwrite'",
+        )
+    for seal in before.seals:
+        check_append(seal.schema, schema, place.folder)
+        if seal.partition_by != place.partition_by:
+            raise DatasetError(
+                f"partition_by={list(seal.partition_by)} as {place.folder!r} has it",
+                f"{list(place.partition_by)}",
+                "Partition the same way, or write with mode='overwrite'",
+            )
+
+
+def stage(place: WritePlace, seal: Seal, stored: tuple[Stored, ...], *, overwrite: bool) -> None:
+    """Link these files and seal them, unless that would leave the content as it was."""
+    staged: tuple[Stored, ...] = value_or_raise(place.sink.list(place.folder))
+    before = dataset_of(place.source, place.folder)
+    if place.preserving:
+        check_preserved(before, seal)
+    elif _changes_nothing(seal, before, staged, overwrite=overwrite):
+        return
+    if not overwrite:
+        _check_kind(place, seal, staged)
+    name, mark = f"{place.folder}{seal.name}", f"{place.folder}{layout.MARK}"
+    ours = {each.path for each in stored} | {name, mark}
+    gone = tuple(each.path for each in staged if each.path not in ours) if overwrite else ()
+    value_or_raise(place.sink.link(stored, gone))
+    if overwrite and before:
+        value_or_raise(place.sink.seal(mark, place.write.encode()))
+    # Last, because a seal says that all it names is there.
+    value_or_raise(place.sink.seal(name, seal.document()))
+
+
+def _changes_nothing(seal: Seal, before: Dataset, staged: tuple[Stored, ...], *, overwrite: bool) -> bool:
+    if not before.seals:
+        return False
+    if not overwrite:
+        return seal.rows == 0
+    # Only if this task has not changed the data set before: then leaving it alone would keep that change.
+    untouched = {(each.path, each.checksum) for each in staged} == {
+        (each.path, each.checksum) for each in before.listed
+    }
+    return untouched and total([seal]) == total(before.seals)
+
+
+def _check_kind(place: WritePlace, seal: Seal, staged: tuple[Stored, ...]) -> None:
+    """Refuse to add rows of another kind to what an earlier write of the same task has staged."""
+    others = (layout.seal_of(each.path) for each in staged)
+    if any(each is not None and each.kind != seal.name.kind for each in others):
+        raise DatasetError(
+            f"the columns and partitioning of the first write to {place.folder!r} in this task",
+            "others",
+            "Write frames of one shape, or one frame",
+        )

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from perago_core import fence, lease, ledger, policy, recovery
     from perago_core.answers import Answer, Done, NotDone, Unknown
-    from perago_core.attempt import ATTEMPT, AttemptState, Phase, commands, events, failures, outcome, start, step
+    from perago_core.attempt import ATTEMPT, AttemptState, Phase, messages, outcome, start, step
     from perago_core.budget import PublishBudget
-    from perago_core.codec import dumps, load_state, loads
     from perago_core.driver import Ports, adrive, drive
     from perago_core.errors import CodecError, DefinitionError, PeragoError, ProtocolError
     from perago_core.failpoints import CATALOGUE, Failpoint
     from perago_core.fence import Case, decide
+    from perago_core.machine.codec import dumps, load_state, loads
+    from perago_core.machine.trace import Tracer, TraceRecord
     from perago_core.names import attempt_number, task_prefix
     from perago_core.plan import PublishPlan
     from perago_core.results import Acceptance, Completed, Failed, FailedTerminally, Outcome, Refusal, Result
-    from perago_core.trace import Tracer, TraceRecord
     from perago_core.values import (
         Attempt,
         Backing,
@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "answers": ("Answer", "Done", "NotDone", "Unknown"),
-    "attempt": ("ATTEMPT", "AttemptState", "Phase", "outcome", "start", "step", "commands", "events", "failures"),
+    "attempt": ("ATTEMPT", "AttemptState", "Phase", "messages", "outcome", "start", "step"),
     "budget": ("PublishBudget",),
-    "codec": ("dumps", "load_state", "loads"),
     "driver": ("Ports", "adrive", "drive"),
     "errors": ("CodecError", "DefinitionError", "PeragoError", "ProtocolError"),
     "failpoints": ("CATALOGUE", "Failpoint"),
@@ -52,7 +51,8 @@ _WHERE = {
     "plan": ("PublishPlan",),
     "names": ("attempt_number", "task_prefix"),
     "results": ("Acceptance", "Completed", "Failed", "FailedTerminally", "Outcome", "Refusal", "Result"),
-    "trace": ("TraceRecord", "Tracer"),
+    "machine.codec": ("dumps", "load_state", "loads"),
+    "machine.trace": ("TraceRecord", "Tracer"),
     "values": (
         "Attempt",
         "Backing",
@@ -112,17 +112,15 @@ __all__ = [
     "Unknown",
     "adrive",
     "attempt_number",
-    "commands",
     "decide",
     "drive",
     "dumps",
-    "events",
-    "failures",
     "fence",
     "lease",
     "ledger",
     "load_state",
     "loads",
+    "messages",
     "outcome",
     "policy",
     "recovery",

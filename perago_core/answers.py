@@ -10,8 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from attrs import field, frozen
 
-from perago_core.checks import count
-from perago_core.value import Value
+from perago_core.value import Value, count
 
 T = TypeVar("T")
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from perago_core.checks import seconds
-from perago_core.value import Value
+from perago_core.value import Value, seconds
 
 
 @frozen(cache_hash=True, kw_only=True, repr=False)

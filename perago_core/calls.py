@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.checks import text
-from perago_core.rows import Event
-from perago_core.value import Value
+from perago_core.machine.rows import Event
+from perago_core.value import Value, text
 from perago_core.values import Target
 
 

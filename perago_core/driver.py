@@ -6,20 +6,43 @@ two cannot differ in what they do, and neither can decide anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
+from attrs import Factory, define
+
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.attempt.execution import Execution, Interrupts, Observer
-from perago_core.attempt.known import AttemptState, Known
-from perago_core.attempt.machine import outcome
+from perago_core.attempt.run import Execution, Interrupts, Observer
+from perago_core.attempt.state import AttemptState, Known
+from perago_core.attempt.table import outcome
 from perago_core.calls import Call
 from perago_core.failpoints import Edge, Failpoint, Reached
-from perago_core.meter import Meter
+from perago_core.machine.rows import Event, Fired
+from perago_core.ports import PORT_CALLS
 from perago_core.results import Outcome
-from perago_core.rows import Event, Fired
 from perago_core.values import Attempt
+
+
+@define
+class Meter:
+    """Counts by class; a class has exactly one owner, so the sum over classes is the total (H-05)."""
+
+    calls: Counter[str] = Factory(Counter[str])
+    operations: Counter[str] = Factory(Counter[str])
+
+    def count(self, call: Call, answer: Done[object] | NotDone | Unknown) -> None:
+        """Charge one call and the operations its answer says it took."""
+        charge = call.charge or PORT_CALLS[call.port][call.method]
+        self.calls[charge] += 1
+        self.operations[charge] += answer.operations
+
+    @property
+    def hops(self) -> int:
+        """Give the number of calls that waited for one another."""
+        return self.calls.total()
+
 
 T = TypeVar("T")
 Dialogue: TypeAlias = Generator[Call, Answer[Any], T]

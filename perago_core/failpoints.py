@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from perago_core.checks import a, text
 from perago_core.ports import PORT_CALLS
-from perago_core.value import Value
+from perago_core.value import Value, a, text
 
 
 class Edge(Enum):

@@ -11,18 +11,18 @@ the input              history A -> C, never A -> H -> C
 anything else          refuse                                  refuse
 =====================  ======================================  =================================
 
-Outside ``soft`` a child of the input may be replaced only if the owner rule proves it abandoned (``owner``), nothing is
+Outside ``soft`` a child of the input may be replaced only if the owner rule proves it abandoned, nothing is
 published past the attempt's own deadline, and under ``locked`` the lease must outlast the request. ``decide`` is total
 and deterministic, and it never reads a message or metadata: permission does not come from what anybody wrote there.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import ClassVar, TypeAlias, assert_never
 
 from attrs import frozen
 
-from perago_core import owner
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.results import Classification, Refusal
 from perago_core.value import Value
@@ -37,8 +37,66 @@ from perago_core.values import (
     Operation,
     StagedRef,
     Target,
+    TaskSnapshot,
+    TaskStatus,
     claim_of,
 )
+
+
+class Standing(Enum):
+    """What the orchestrator's word makes of the attempt behind a claim."""
+
+    DEAD = "dead"
+    LIVE = "live"
+    ACCEPTED = "accepted"
+    UNPROVEN = "unproven"
+
+
+def standing(snapshot: TaskSnapshot | None) -> Standing:
+    """Judge an attempt by its task. Acceptance belongs to the task id, whichever execution ran it.
+
+    A task that is gone proves nothing. A completed one counts as accepted even if another execution's result was taken:
+    its logical task is settled, and whoever wants its commit gone is an operator, not a retry.
+    """
+    if snapshot is None:
+        return Standing.UNPROVEN
+    if snapshot.status is TaskStatus.COMPLETED:
+        return Standing.ACCEPTED
+    return Standing.LIVE if snapshot.status.is_open else Standing.DEAD
+
+
+def objection(
+    head: Commit,
+    attempt: Attempt,
+    claims: tuple[Claim, ...],
+    standings: tuple[tuple[str, Standing], ...],
+) -> Refusal | None:
+    """Give the reason why this head must not be replaced, or ``None`` if it is proven abandoned."""
+    # Our own record never owns the head: nothing was sent for it yet. Counting it would keep a deterministic retry,
+    # whose tree equals that of the publication it finds, from ever replacing it (L-03).
+    others = [claim for claim in claims if claim.execution != attempt.execution]
+    possible = [claim for claim in others if head.parents == (claim.parent,) and claim.tree == head.tree]
+    if not possible:
+        return _refusal(head, "no claim record: a stranger's commit", "Start a new workflow from the current head.")
+    known = dict(standings)
+    for claim in possible:
+        if claim.number >= attempt.number:
+            found = f"attempt {claim.number} may own it, and this is attempt {attempt.number}"
+            return _refusal(head, found, "Nothing to do: a newer attempt, or this one, has published already.")
+        state = known.get(claim.task_id, Standing.UNPROVEN)
+        if state is not Standing.DEAD:
+            found = f"its owner, task {claim.task_id}, is {state.value}"
+            return _refusal(head, found, "Wait until the orchestrator has ended that task, or ask an operator.")
+    return None
+
+
+def _refusal(head: Commit, actual: str, next_action: str) -> Refusal:
+    return Refusal(
+        Classification.HEAD_NOT_REPLACEABLE,
+        f"head {head.ref} to belong to an older attempt of this task that ended unaccepted",
+        actual,
+        next_action,
+    )
 
 
 @frozen(cache_hash=True, repr=False)
@@ -90,7 +148,7 @@ class Case(Value):
     staged: StagedRef | None
     head: Head | None
     claims: tuple[Claim, ...] = ()
-    standings: tuple[tuple[str, owner.Standing], ...] = ()
+    standings: tuple[tuple[str, Standing], ...] = ()
     maintained: tuple[Maintained, ...] = ()
     token: int | None = None
     now: float = 0.0
@@ -162,9 +220,9 @@ def _on_input(case: Case) -> Decision:
 def _on_child(case: Case, head: Commit) -> Decision:
     """Replace or remove a direct child of the input: in ``soft`` any, otherwise only a proven abandoned sibling."""
     if case.attempt.backing is not Backing.SOFT:
-        objection = owner.objection(head, case.attempt, case.claims, case.standings)
-        if objection is not None:
-            return Refused(objection)
+        refusal = objection(head, case.attempt, case.claims, case.standings)
+        if refusal is not None:
+            return Refused(refusal)
     if case.staged is None:
         return Allowed(_plan(case, PlanKind.RETURN, head.ref, case.attempt.input, None))
     return Allowed(_plan(case, PlanKind.REPLACE, head.ref, case.staged.commit, case.staged.tree))

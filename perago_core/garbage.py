@@ -19,10 +19,9 @@ from collections.abc import Collection, Iterable
 
 from attrs import field, frozen
 
-from perago_core.checks import count, text
 from perago_core.ledger.records import Intent
 from perago_core.names import attempt_number, is_staging_name, task_prefix
-from perago_core.value import Value
+from perago_core.value import Value, count, text
 from perago_core.values import Claim
 
 

@@ -8,6 +8,10 @@ random, unguessable.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perago_core.values import Target
 
 _READABLE_MAX = 48
 
@@ -55,3 +59,55 @@ def task_id_of(name: str) -> str | None:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:_READABLE_MAX]
+
+
+LONGEST = 1024
+
+
+def problem_of(path: str) -> str | None:
+    """Say why a path may not be stored, and what to do; ``None`` if it may. One ``/`` at its end marks a directory."""
+    try:
+        length = len(path.encode())
+    except UnicodeEncodeError:
+        return "it is not valid Unicode; rename the file"
+    if length > LONGEST:
+        return f"it has {length} bytes, and at most {LONGEST} are allowed; shorten it"
+    if "\0" in path:
+        return "it contains a NUL character; rename the file"
+    if path.startswith("/"):
+        return "it is absolute; give it relative to the root of the repository"
+    for name in path.removesuffix("/").split("/"):
+        if name in {"", ".", ".."}:
+            return f"it has {name!r} where a name should be; give the path in its shortest form"
+    return None
+
+
+def is_ignored(path: str) -> bool:
+    """Say whether readers of the data leave a file out: Spark and Hive skip names that begin like this."""
+    return path.rpartition("/")[2].startswith(("_", "."))
+
+
+def escape(part: str) -> str:
+    """Write any string as one part of a key: letters, digits, ``_``, ``.``, ``-`` stay, all else becomes ``%XX``.
+
+    The separator never survives, so the keys of ``repo/main`` and ``repo/main/eu`` share no prefix (T-O8).
+    """
+    return re.sub(r"[^A-Za-z0-9_.-]", _percent, part)
+
+
+def unescape(part: str) -> str:
+    """Give back what ``escape`` was given."""
+    return re.sub(r"(?:%[0-9A-F]{2})+", _plain, part)
+
+
+def target_key(target: Target) -> str:
+    """Name a target inside a key; two targets never share a name nor a prefix ending in ``/`` (W-18)."""
+    return f"{escape(target.repository)}/{escape(target.branch)}"
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
+
+
+def _plain(match: re.Match[str]) -> str:
+    return bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogatepass")

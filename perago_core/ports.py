@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from attrs import field, frozen
 
 from perago_core.answers import Answer
-from perago_core.checks import a, count, line, maybe, seconds, text
-from perago_core.value import Value
+from perago_core.value import Value, a, count, line, maybe, seconds, text
 from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, StagedRef, Target, TaskSnapshot
 
 if TYPE_CHECKING:
-    from perago_core.attempt.events import BodyEvent
+    from perago_core.attempt.messages import BodyEvent
     from perago_core.plan import PublishPlan
-    from perago_core.policy.events import Capability
+    from perago_core.policy.messages import Capability
     from perago_core.results import Result
 
 

@@ -11,8 +11,7 @@ from typing import TypeAlias, assert_never
 
 from attrs import field, frozen
 
-from perago_core.checks import a, line, many, maybe, text
-from perago_core.value import Value
+from perago_core.value import Value, a, line, many, maybe, text
 from perago_core.values import Backing, CommitRef, TaskStatus
 
 

@@ -13,9 +13,8 @@ from typing import NewType
 from attrs import Factory, field, frozen
 
 from perago_core.budget import PublishBudget
-from perago_core.checks import a, count, flag, line, many, maybe, text
 from perago_core.names import staging_name
-from perago_core.value import Value
+from perago_core.value import Value, a, count, flag, line, many, maybe, text
 
 CommitRef = NewType("CommitRef", str)
 

@@ -26,7 +26,7 @@ from typing import cast
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from perago_core.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
+from perago_core.machine.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
 from perago_simulation.catalogue.ablation import ablation  # noqa: E402  as above
 from perago_simulation.catalogue.clauses import properties_text  # noqa: E402  as above
 from perago_simulation.catalogue.ladder import ladder_text, standard_ladder  # noqa: E402  as above

@@ -11,10 +11,11 @@ import json
 import sys
 from typing import Any
 
-from perago_core import attempt, codec, lease, policy, recovery
-from perago_core.engine import Table
+from perago_core import attempt, lease, policy, recovery
 from perago_core.errors import CodecError, ProtocolError
-from perago_core.rows import Event, State, Step
+from perago_core.machine import codec
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Event, State, Step
 from perago_core.value import Value
 
 MODULES = {"attempt": attempt, "policy": policy, "lease": lease, "recovery": recovery}

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 import pytest
 from hypothesis import HealthCheck, settings
 
-from perago_core.engine import Table
-from perago_core.rows import Event, Row, State
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Event, Row, State
 from tests.core.machines import NAMES, load
 
 # `pytest --hypothesis-profile=nightly` takes the other one.

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from perago_core.codec import dumps, loads
 from perago_core.errors import CodecError
+from perago_core.machine.codec import dumps, loads
 from perago_core.values import Claim, CommitRef, Target
 from perago_lakefs.addresses import digest, parentless
 from perago_lakefs.answers import Problem, Refused, status_of

@@ -9,12 +9,11 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from perago_core.answers import Answer
-from perago_core.checks import count, maybe, text
 from perago_core.names import attempt_number, is_staging_name, task_prefix
 from perago_core.plan import PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Sink, Source
-from perago_core.value import Value
+from perago_core.value import Value, count, maybe, text
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_lakefs import probe, publish
 from perago_lakefs.addresses import branch_name, commit_id, is_commit_id, staging_name

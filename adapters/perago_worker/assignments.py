@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.attempt.events import BodyEvent, BodyFailed
+from perago_core.attempt.messages import BodyEvent, BodyFailed
 from perago_core.contract import NO_COMMIT, NOWHERE
 from perago_core.ports import Assignment, Sink
 from perago_core.values import Attempt, Operation

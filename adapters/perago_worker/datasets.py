@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from attrs import evolve
 
 from perago_core.answers import Answer, NotDone, Unknown
-from perago_core.attempt.events import BodyEvent
+from perago_core.attempt.messages import BodyEvent
 from perago_core.ports import Sink
 from perago_core.values import Attempt
 from perago_worker.body.notes import NoteHandler, NoteWriter, Printed, decode

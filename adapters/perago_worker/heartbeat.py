@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 
 from perago_core.answers import Done
-from perago_core.attempt.failures import AttemptLost
-from perago_core.attempt.known import is_current
+from perago_core.attempt.messages import AttemptLost
+from perago_core.attempt.state import is_current
 from perago_core.ports import Clock, Orchestrator
 from perago_core.values import Attempt
 from perago_worker.telemetry import log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed
+from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.ports import Sink
 from perago_core.values import Attempt
 from perago_worker.errors import TaskTerminalError, one_line, said

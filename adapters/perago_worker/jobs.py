@@ -6,7 +6,7 @@ import threading
 
 from attrs import define, field
 
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed
+from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.values import Attempt
 from perago_worker.body.running import Running
 from perago_worker.errors import one_line

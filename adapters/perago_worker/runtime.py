@@ -14,17 +14,15 @@ from typing import Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from perago_core.attempt.commands import Report
-from perago_core.attempt.events import IntentsSettled
-from perago_core.attempt.execution import Observer
-from perago_core.attempt.known import AttemptState, Known
-from perago_core.attempt.phases import AFTER_REPORT
+from perago_core.attempt.messages import IntentsSettled, Report
+from perago_core.attempt.run import Observer
+from perago_core.attempt.state import AFTER_REPORT, AttemptState, Known
 from perago_core.budget import PublishBudget
 from perago_core.driver import Ports, drive
+from perago_core.machine.rows import Event, Fired
+from perago_core.machine.trace import Tracer
 from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.results import Outcome
-from perago_core.rows import Event, Fired
-from perago_core.trace import Tracer
 from perago_core.values import Attempt, Backing
 from perago_worker.assignments import Place, UnreadableInput, patience_of, place_of
 from perago_worker.failing import Watcher

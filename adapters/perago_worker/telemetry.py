@@ -11,12 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from perago_core.attempt.commands import Publish
-from perago_core.attempt.events import HeadSeen, Published
-from perago_core.attempt.known import AttemptState, Known
+from perago_core.attempt.messages import HeadSeen, Publish, Published
+from perago_core.attempt.state import AttemptState, Known
+from perago_core.machine.rows import Event, Fired
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
-from perago_core.rows import Event, Fired
 from perago_core.values import Attempt
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perago_core.answers import Done
-from perago_core.attempt.events import HeadSeen
+from perago_core.attempt.messages import HeadSeen
 from perago_core.errors import CodecError
 from perago_core.ports import Store
 from perago_core.values import Commit, CommitRef

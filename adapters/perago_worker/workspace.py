@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, assert_never
 from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.attempt.events import BodyEvent, BodyFailed
+from perago_core.attempt.messages import BodyEvent, BodyFailed
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef
 from perago_worker.body.bodies import Bodies, TemplateError

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from perago_core.attempt import commands, events, failures
-from perago_core.attempt.known import AttemptState, Known
-from perago_core.attempt.machine import ATTEMPT, outcome, start, step
-from perago_core.attempt.phases import Phase
+from perago_core.attempt import messages
+from perago_core.attempt.state import AttemptState, Known, Phase
+from perago_core.attempt.table import ATTEMPT, outcome, start, step
 
 __all__ = [
     "ATTEMPT",
     "AttemptState",
     "Known",
     "Phase",
-    "commands",
-    "events",
-    "failures",
+    "messages",
     "outcome",
     "start",
     "step",

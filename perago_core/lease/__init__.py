@@ -6,12 +6,13 @@ something, feed ``Ticked``; when done, feed ``ReleaseWanted``. ``outcome`` says 
 
 from __future__ import annotations
 
-from perago_core.lease.calls import perform
-from perago_core.lease.commands import CreateLock, Grant, KeepAlive, MarkReleased, ReadToken, Revoke, TakeToken
-from perago_core.lease.events import (
+from perago_core.lease.messages import (
+    CreateLock,
+    Grant,
     Granted,
     GrantRefused,
     GrantUnknown,
+    KeepAlive,
     KeepAliveUnknown,
     KeptAlive,
     LeaseGone,
@@ -22,10 +23,14 @@ from perago_core.lease.events import (
     LockRefused,
     LockStood,
     LockUnknown,
+    MarkReleased,
+    ReadToken,
     ReleaseMarked,
     ReleaseRefused,
     ReleaseUnknown,
     ReleaseWanted,
+    Revoke,
+    TakeToken,
     Ticked,
     TokenAbsent,
     TokenFound,
@@ -36,9 +41,8 @@ from perago_core.lease.events import (
     TokenUnknown,
     TokenUnreadable,
 )
-from perago_core.lease.known import LeaseKnown, LeaseRequest, LeaseState
-from perago_core.lease.outcomes import LeaseEnd, LeaseOutcome, hold, outcome
-from perago_core.lease.phases import Phase
+from perago_core.lease.run import perform
+from perago_core.lease.state import LeaseEnd, LeaseKnown, LeaseOutcome, LeaseRequest, LeaseState, Phase, hold, outcome
 from perago_core.lease.table import LEASE, start, step
 
 __all__ = [

@@ -22,33 +22,32 @@ their way when the lease is lost; the successor's wait and the store's barrier d
 
 from __future__ import annotations
 
-from perago_core.engine import Table
-from perago_core.lease import commands as c
-from perago_core.lease import events as e
-from perago_core.lease.known import (
+from perago_core.lease import messages as m
+from perago_core.lease.state import (
     FAILURES_MAX,
     REMEMBER,
     RENEWAL_PART,
     LeaseKnown,
     LeaseRequest,
     LeaseState,
+    Phase,
     record_of,
 )
-from perago_core.lease.phases import Phase
-from perago_core.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
 
 
-def _time(request: LeaseRequest, known: LeaseKnown, event: e.Ticked | e.TokenTaken | e.KeepAliveUnknown) -> str:
+def _time(request: LeaseRequest, known: LeaseKnown, event: m.Ticked | m.TokenTaken | m.KeepAliveUnknown) -> str:
     if event.now >= known.until:
         return "over"
     return "due" if event.now - known.sent_at > request.ttl * RENEWAL_PART else "fresh"
 
 
-def _answer(_request: LeaseRequest, known: LeaseKnown, event: e.KeptAlive) -> str:
+def _answer(_request: LeaseRequest, known: LeaseKnown, event: m.KeptAlive) -> str:
     return "in time" if event.now < known.until_before else "late"
 
 
-def _holder(request: LeaseRequest, known: LeaseKnown, event: e.LockStood) -> str:
+def _holder(request: LeaseRequest, known: LeaseKnown, event: m.LockStood) -> str:
     # Owner and lease. By the process, two executions in one worker would share a lock (T-W12). By the owner alone, a
     # lock that an earlier lease of ours still holds would be taken for this one's, and vanish with the earlier lease.
     return "mine" if (event.owner, event.lease) == (request.owner, known.lease) else "other"
@@ -66,100 +65,100 @@ FACTS = (
 )
 
 
-@asks(c.Grant)
-def grant(request: LeaseRequest, _known: LeaseKnown, _event: Event | None) -> c.Grant:
+@asks(m.Grant)
+def grant(request: LeaseRequest, _known: LeaseKnown, _event: Event | None) -> m.Grant:
     """Ask for a lease."""
-    return c.Grant(request.ttl)
+    return m.Grant(request.ttl)
 
 
-@asks(c.CreateLock)
-def create_lock(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> c.CreateLock:
+@asks(m.CreateLock)
+def create_lock(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.CreateLock:
     """Bind the lock to the lease."""
-    return c.CreateLock(known.lease)
+    return m.CreateLock(known.lease)
 
 
-@asks(c.ReadToken)
-def read_token(_request: LeaseRequest, _known: LeaseKnown, _event: Event) -> c.ReadToken:
+@asks(m.ReadToken)
+def read_token(_request: LeaseRequest, _known: LeaseKnown, _event: Event) -> m.ReadToken:
     """Read the last holder's record."""
-    return c.ReadToken()
+    return m.ReadToken()
 
 
-@asks(c.TakeToken)
-def take_token(request: LeaseRequest, known: LeaseKnown, _event: Event) -> c.TakeToken:
+@asks(m.TakeToken)
+def take_token(request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.TakeToken:
     """Swap it for ours."""
-    return c.TakeToken(known.standing, record_of(request, known))
+    return m.TakeToken(known.standing, record_of(request, known))
 
 
-@asks(c.KeepAlive)
-def keep_alive(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> c.KeepAlive:
+@asks(m.KeepAlive)
+def keep_alive(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.KeepAlive:
     """Renew."""
-    return c.KeepAlive(known.lease)
+    return m.KeepAlive(known.lease)
 
 
-@asks(c.MarkReleased)
-def mark_released(request: LeaseRequest, known: LeaseKnown, _event: Event) -> c.MarkReleased:
+@asks(m.MarkReleased)
+def mark_released(request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.MarkReleased:
     """Say in our record that we are done."""
-    return c.MarkReleased(record_of(request, known))
+    return m.MarkReleased(record_of(request, known))
 
 
-@asks(c.Revoke)
-def revoke(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> c.Revoke:
+@asks(m.Revoke)
+def revoke(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.Revoke:
     """Give the lease back."""
-    return c.Revoke(known.lease)
+    return m.Revoke(known.lease)
 
 
 _VALID = ("fresh", "due")
 
 ROWS = (
     # id, waiting for, when, if, then wait for, and ask for
-    Row("G1", Phase.LEASE, e.Granted, ALWAYS, Phase.LOCK, create_lock),
-    Row("G2", Phase.LEASE, e.GrantRefused, ALWAYS, Phase.NOT_HELD),
-    Row("G3", Phase.LEASE, e.GrantUnknown, ALWAYS, Phase.NOT_HELD),
+    Row("G1", Phase.LEASE, m.Granted, ALWAYS, Phase.LOCK, create_lock),
+    Row("G2", Phase.LEASE, m.GrantRefused, ALWAYS, Phase.NOT_HELD),
+    Row("G3", Phase.LEASE, m.GrantUnknown, ALWAYS, Phase.NOT_HELD),
 
-    Row("L1", Phase.LOCK, e.LockStood, when(holder="mine"), Phase.TOKEN, read_token),
-    Row("L2", Phase.LOCK, e.LockStood, when(holder="other"), Phase.YIELD, revoke),
-    Row("L3", Phase.LOCK, e.LockRefused, ALWAYS, Phase.RETREAT, revoke),
-    Row("L4", Phase.LOCK, e.LockUnknown, ALWAYS, Phase.RETREAT, revoke),
+    Row("L1", Phase.LOCK, m.LockStood, when(holder="mine"), Phase.TOKEN, read_token),
+    Row("L2", Phase.LOCK, m.LockStood, when(holder="other"), Phase.YIELD, revoke),
+    Row("L3", Phase.LOCK, m.LockRefused, ALWAYS, Phase.RETREAT, revoke),
+    Row("L4", Phase.LOCK, m.LockUnknown, ALWAYS, Phase.RETREAT, revoke),
 
-    Row("T1", Phase.TOKEN, e.TokenAbsent, ALWAYS, Phase.OWN_TOKEN, take_token),
-    Row("T2", Phase.TOKEN, e.TokenFound, ALWAYS, Phase.OWN_TOKEN, take_token),
-    Row("T3", Phase.TOKEN, e.TokenUnreadable, ALWAYS, Phase.RETREAT, revoke),
-    Row("T4", Phase.TOKEN, e.TokenReadUnknown, ALWAYS, Phase.RETREAT, revoke),
+    Row("T1", Phase.TOKEN, m.TokenAbsent, ALWAYS, Phase.OWN_TOKEN, take_token),
+    Row("T2", Phase.TOKEN, m.TokenFound, ALWAYS, Phase.OWN_TOKEN, take_token),
+    Row("T3", Phase.TOKEN, m.TokenUnreadable, ALWAYS, Phase.RETREAT, revoke),
+    Row("T4", Phase.TOKEN, m.TokenReadUnknown, ALWAYS, Phase.RETREAT, revoke),
 
-    Row("O1", Phase.OWN_TOKEN, e.TokenTaken, when(time=_VALID), Phase.HELD),
-    Row("O2", Phase.OWN_TOKEN, e.TokenTaken, when(time="over"), Phase.LOST),
-    Row("O3", Phase.OWN_TOKEN, e.TokenRefused, ALWAYS, Phase.LOST),
-    Row("O4", Phase.OWN_TOKEN, e.TokenUnknown, ALWAYS, Phase.RETREAT, revoke),
+    Row("O1", Phase.OWN_TOKEN, m.TokenTaken, when(time=_VALID), Phase.HELD),
+    Row("O2", Phase.OWN_TOKEN, m.TokenTaken, when(time="over"), Phase.LOST),
+    Row("O3", Phase.OWN_TOKEN, m.TokenRefused, ALWAYS, Phase.LOST),
+    Row("O4", Phase.OWN_TOKEN, m.TokenUnknown, ALWAYS, Phase.RETREAT, revoke),
 
-    Row("H1", Phase.HELD, e.Ticked, when(time="fresh"), Phase.HELD),
-    Row("H2", Phase.HELD, e.Ticked, when(time="due"), Phase.RENEWAL, keep_alive),
-    Row("H3", Phase.HELD, e.Ticked, when(time="over"), Phase.LOST),
-    Row("H4", Phase.HELD, e.ReleaseWanted, ALWAYS, Phase.RELEASE_MARK, mark_released),
+    Row("H1", Phase.HELD, m.Ticked, when(time="fresh"), Phase.HELD),
+    Row("H2", Phase.HELD, m.Ticked, when(time="due"), Phase.RENEWAL, keep_alive),
+    Row("H3", Phase.HELD, m.Ticked, when(time="over"), Phase.LOST),
+    Row("H4", Phase.HELD, m.ReleaseWanted, ALWAYS, Phase.RELEASE_MARK, mark_released),
 
-    Row("K1", Phase.RENEWAL, e.Ticked, when(time=_VALID), Phase.RENEWAL),
-    Row("K2", Phase.RENEWAL, e.Ticked, when(time="over"), Phase.LOST),
-    Row("K3", Phase.RENEWAL, e.KeptAlive, when(answer="in time"), Phase.HELD),
-    Row("K4", Phase.RENEWAL, e.KeptAlive, when(answer="late"), Phase.LOST),
-    Row("K5", Phase.RENEWAL, e.LeaseGone, ALWAYS, Phase.LOST),
-    Row("K6", Phase.RENEWAL, e.KeepAliveUnknown, when(time=_VALID, failures="few"), Phase.HELD),
-    Row("K7", Phase.RENEWAL, e.KeepAliveUnknown, when(time=_VALID, failures="many"), Phase.LOST),
-    Row("K8", Phase.RENEWAL, e.KeepAliveUnknown, when(time="over"), Phase.LOST),
+    Row("K1", Phase.RENEWAL, m.Ticked, when(time=_VALID), Phase.RENEWAL),
+    Row("K2", Phase.RENEWAL, m.Ticked, when(time="over"), Phase.LOST),
+    Row("K3", Phase.RENEWAL, m.KeptAlive, when(answer="in time"), Phase.HELD),
+    Row("K4", Phase.RENEWAL, m.KeptAlive, when(answer="late"), Phase.LOST),
+    Row("K5", Phase.RENEWAL, m.LeaseGone, ALWAYS, Phase.LOST),
+    Row("K6", Phase.RENEWAL, m.KeepAliveUnknown, when(time=_VALID, failures="few"), Phase.HELD),
+    Row("K7", Phase.RENEWAL, m.KeepAliveUnknown, when(time=_VALID, failures="many"), Phase.LOST),
+    Row("K8", Phase.RENEWAL, m.KeepAliveUnknown, when(time="over"), Phase.LOST),
 
-    Row("M1", Phase.RELEASE_MARK, e.ReleaseMarked, ALWAYS, Phase.RELEASE, revoke),
-    Row("M2", Phase.RELEASE_MARK, e.ReleaseRefused, ALWAYS, Phase.LOST),
-    Row("M3", Phase.RELEASE_MARK, e.ReleaseUnknown, ALWAYS, Phase.RELEASE, revoke),
+    Row("M1", Phase.RELEASE_MARK, m.ReleaseMarked, ALWAYS, Phase.RELEASE, revoke),
+    Row("M2", Phase.RELEASE_MARK, m.ReleaseRefused, ALWAYS, Phase.LOST),
+    Row("M3", Phase.RELEASE_MARK, m.ReleaseUnknown, ALWAYS, Phase.RELEASE, revoke),
 
-    Row("R1", Phase.RELEASE, e.LeaseRevoked, ALWAYS, Phase.RELEASED),
-    Row("R2", Phase.RELEASE, e.LeaseRevokeRefused, ALWAYS, Phase.RELEASED),
-    Row("R3", Phase.RELEASE, e.LeaseRevokeUnknown, ALWAYS, Phase.RELEASED),
+    Row("R1", Phase.RELEASE, m.LeaseRevoked, ALWAYS, Phase.RELEASED),
+    Row("R2", Phase.RELEASE, m.LeaseRevokeRefused, ALWAYS, Phase.RELEASED),
+    Row("R3", Phase.RELEASE, m.LeaseRevokeUnknown, ALWAYS, Phase.RELEASED),
 
-    Row("Y1", Phase.YIELD, e.LeaseRevoked, ALWAYS, Phase.BUSY),
-    Row("Y2", Phase.YIELD, e.LeaseRevokeRefused, ALWAYS, Phase.BUSY),
-    Row("Y3", Phase.YIELD, e.LeaseRevokeUnknown, ALWAYS, Phase.BUSY),
+    Row("Y1", Phase.YIELD, m.LeaseRevoked, ALWAYS, Phase.BUSY),
+    Row("Y2", Phase.YIELD, m.LeaseRevokeRefused, ALWAYS, Phase.BUSY),
+    Row("Y3", Phase.YIELD, m.LeaseRevokeUnknown, ALWAYS, Phase.BUSY),
 
-    Row("N1", Phase.RETREAT, e.LeaseRevoked, ALWAYS, Phase.NOT_HELD),
-    Row("N2", Phase.RETREAT, e.LeaseRevokeRefused, ALWAYS, Phase.NOT_HELD),
-    Row("N3", Phase.RETREAT, e.LeaseRevokeUnknown, ALWAYS, Phase.NOT_HELD),
+    Row("N1", Phase.RETREAT, m.LeaseRevoked, ALWAYS, Phase.NOT_HELD),
+    Row("N2", Phase.RETREAT, m.LeaseRevokeRefused, ALWAYS, Phase.NOT_HELD),
+    Row("N3", Phase.RETREAT, m.LeaseRevokeUnknown, ALWAYS, Phase.NOT_HELD),
 )  # fmt: skip
 
 
@@ -176,19 +175,19 @@ LEASE: Table[LeaseRequest, LeaseKnown] = Table(
         facts=FACTS,
         rows=ROWS,
         waits={
-            Phase.LEASE: (c.Grant,),
-            Phase.LOCK: (c.CreateLock,),
-            Phase.TOKEN: (c.ReadToken,),
-            Phase.OWN_TOKEN: (c.TakeToken,),
-            Phase.RENEWAL: (c.KeepAlive,),
-            Phase.RELEASE_MARK: (c.MarkReleased,),
-            Phase.RELEASE: (c.Revoke,),
-            Phase.YIELD: (c.Revoke,),
-            Phase.RETREAT: (c.Revoke,),
+            Phase.LEASE: (m.Grant,),
+            Phase.LOCK: (m.CreateLock,),
+            Phase.TOKEN: (m.ReadToken,),
+            Phase.OWN_TOKEN: (m.TakeToken,),
+            Phase.RENEWAL: (m.KeepAlive,),
+            Phase.RELEASE_MARK: (m.MarkReleased,),
+            Phase.RELEASE: (m.Revoke,),
+            Phase.YIELD: (m.Revoke,),
+            Phase.RETREAT: (m.Revoke,),
         },
         remember=REMEMBER,
         opening=_opening,
-        interrupts=(e.Ticked, e.ReleaseWanted),
+        interrupts=(m.Ticked, m.ReleaseWanted),
     ),
 )
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from perago_core.ledger.calls import arm, confirm, forget, list_intents, list_open, maintained, read_epoch, settle
-from perago_core.ledger.codec import Unreadable
 from perago_core.ledger.records import (
     Audit,
     Intent,
@@ -17,6 +16,7 @@ from perago_core.ledger.records import (
     Settlement,
     SettlementKind,
     TargetIntent,
+    Unreadable,
 )
 
 __all__ = [

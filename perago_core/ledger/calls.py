@@ -14,17 +14,22 @@ from attrs import evolve
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
-from perago_core.ledger import keys
-from perago_core.ledger.codec import R, Unreadable, decode, decode_maintained, encode, pointer
+from perago_core.ledger import records
 from perago_core.ledger.records import (
     Audit,
     Intent,
     IntentState,
     Movement,
     Prepared,
+    R,
     Settlement,
     SettlementKind,
+    Unreadable,
     audit_of,
+    decode,
+    decode_maintained,
+    encode,
+    pointer,
 )
 from perago_core.ports import Entry
 from perago_core.values import CommitRef, Maintained, Operation, Target
@@ -49,7 +54,7 @@ def arm(intent: Intent) -> Talk[Intent]:
         raise ValueError(f"only an armed intent can be armed, {intent.operation_id} is {intent.state.value}")
     # The record comes before its pointers. The other way round, a crash in between leaves a pointer to nothing, which
     # looks like an intent that somebody has just closed.
-    entries = [(keys.intent_key(intent.operation_id), encode(intent))]
+    entries = [(records.intent_key(intent.operation_id), encode(intent))]
     entries += _pointers(intent.operation_id, [each.target for each in intent.targets])
     for key, value in entries:
         answer = yield from _own(key, value)
@@ -71,7 +76,7 @@ def confirm(intent: Intent, published: Mapping[Target, CommitRef]) -> Talk[Inten
         state=IntentState.CONFIRMED,
         targets=tuple(evolve(each, confirmed=published[each.target]) for each in intent.targets),
     )
-    key, wanted = keys.intent_key(intent.operation_id), encode(confirmed)
+    key, wanted = records.intent_key(intent.operation_id), encode(confirmed)
     answer = yield from _change(key, encode(intent), wanted)
     if not isinstance(answer, Done):
         return answer
@@ -106,16 +111,16 @@ def settle(
 
 def list_open(target: Target) -> Talk[tuple[str, ...]]:
     """List the operation ids of the open intents of one target, in the order of their keys."""
-    answer = yield from _insist("list", keys.open_prefix(target))
+    answer = yield from _insist("list", records.open_prefix(target))
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
-    return Done(tuple(sorted(keys.operation_of(target, entry.key) for entry in entries)))
+    return Done(tuple(sorted(records.operation_of(target, entry.key) for entry in entries)))
 
 
 def list_intents() -> Talk[tuple[Intent, ...]]:
     """Read the record of every intent there is, found by a target or not; one that cannot be read refuses them all."""
-    answer = yield from _insist("list", keys.INTENTS)
+    answer = yield from _insist("list", records.INTENTS)
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
@@ -133,13 +138,13 @@ def read_epoch() -> Talk[int]:
 
     A key that is no decision is refused, not skipped: it may be a newer program's newest decision.
     """
-    answer = yield from _insist("list", keys.DECISIONS)
+    answer = yield from _insist("list", records.DECISIONS)
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
     epochs = [0]
     for entry in entries:
-        digits = entry.key.removeprefix(keys.DECISIONS)
+        digits = entry.key.removeprefix(records.DECISIONS)
         if not (digits.isascii() and digits.isdecimal()):
             return NotDone(f"{entry.key!r} is not the key of a decision")
         epochs.append(int(digits))
@@ -148,17 +153,17 @@ def read_epoch() -> Talk[int]:
 
 def maintained(target: Target) -> Talk[tuple[Maintained, ...]]:
     """Read the accepted maintenance publications of one target; one that cannot be read refuses the whole answer."""
-    answer = yield from _insist("list", keys.maintained_prefix(target))
+    answer = yield from _insist("list", records.maintained_prefix(target))
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
-    records: list[Maintained] = []
+    readable: list[Maintained] = []
     for entry in entries:
         record = decode_maintained(target, entry)
         if isinstance(record, Unreadable):
             return NotDone(str(record))
-        records.append(record)
-    return Done(tuple(records))
+        readable.append(record)
+    return Done(tuple(readable))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,12 +180,12 @@ def read_record(kind: type[R], key: str) -> Talk[R | Unreadable | None]:
 
 def write_prepared(prepared: Prepared) -> Talk[Prepared]:
     """Write down what is about to be moved and give the plan that stands, which may be an earlier one."""
-    return (yield from _first(Prepared, keys.prepared_key(prepared.operation_id), prepared))
+    return (yield from _first(Prepared, records.prepared_key(prepared.operation_id), prepared))
 
 
 def write_settlement(settlement: Settlement) -> Talk[Settlement]:
     """Write a settlement and give the one that stands: the first."""
-    return (yield from _first(Settlement, keys.settled_key(settlement.operation_id), settlement))
+    return (yield from _first(Settlement, records.settled_key(settlement.operation_id), settlement))
 
 
 def write_audit(intent: Intent, settlement: Settlement, actor: str, at: int) -> Talk[Audit]:
@@ -193,11 +198,11 @@ def write_audit(intent: Intent, settlement: Settlement, actor: str, at: int) -> 
         for each in settlement.movements:
             if each.after is not None and each.moves:
                 record = Maintained(each.before, each.after)
-                answer = yield from _own(keys.maintained_key(each.target, each.after), encode(record))
+                answer = yield from _own(records.maintained_key(each.target, each.after), encode(record))
                 if not isinstance(answer, Done):
                     return answer
     ours = audit_of(intent, settlement, actor, at)
-    stands = yield from _first(Audit, keys.audit_key(intent.operation_id), ours)
+    stands = yield from _first(Audit, records.audit_key(intent.operation_id), ours)
     if isinstance(stands, Done) and evolve(stands.value, actor=actor, at=at) != ours:
         return NotDone(f"the audit record of {intent.operation_id} contradicts its settlement: {stands.value}")
     return stands
@@ -215,7 +220,7 @@ def close(settlement: Settlement, intent: Intent | None, *, planned: bool = Fals
             return answer
     entries = _pointers(operation_id, [each.target for each in settlement.movements])
     if planned:
-        plan = yield from _insist("get", keys.prepared_key(operation_id))
+        plan = yield from _insist("get", records.prepared_key(operation_id))
         if not isinstance(plan, Done):
             return plan
         if plan.value is not None:
@@ -230,12 +235,12 @@ def close(settlement: Settlement, intent: Intent | None, *, planned: bool = Fals
 
 
 def _pointers(operation_id: str, targets: list[Target]) -> list[tuple[str, str]]:
-    return [(keys.open_key(target, operation_id), pointer(operation_id)) for target in targets]
+    return [(records.open_key(target, operation_id), pointer(operation_id)) for target in targets]
 
 
 def forget(intent: Intent) -> Talk[None]:
     """Remove the record of an intent, also when its owner has confirmed it since we read it; keep anything else."""
-    key, known = keys.intent_key(intent.operation_id), encode(intent)
+    key, known = records.intent_key(intent.operation_id), encode(intent)
     for _ in range(TRIES):
         answer = yield from _change(key, known, None)
         if not isinstance(answer, Done):

@@ -6,13 +6,19 @@ never back (S-21). Which commit is whose is told by parent and tree, or by the c
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import Any, TypeAlias, TypeVar
 
 from attrs import field, frozen
 
-from perago_core.checks import a, count, flag, many, maybe, text
-from perago_core.value import Value
-from perago_core.values import Backing, CommitRef, Operation, Target
+from perago_core.errors import CodecError
+from perago_core.machine import codec
+from perago_core.names import escape, target_key, unescape
+from perago_core.ports import Entry
+from perago_core.value import Value, a, count, flag, many, maybe, text
+from perago_core.values import Backing, CommitRef, Maintained, Operation, Target
 
 
 class IntentState(Enum):
@@ -173,3 +179,105 @@ def audit_of(intent: Intent, settlement: Settlement, actor: str, at: int) -> Aud
         movements=settlement.movements,
         at=at,
     )
+
+
+DECISIONS = "decision/"
+INTENTS = "intent/"
+
+
+def intent_key(operation_id: str) -> str:
+    """Name the record of an intent."""
+    return INTENTS + escape(operation_id)
+
+
+def open_prefix(target: Target) -> str:
+    """Name what holds the open intents of one target and of no other."""
+    return f"open/{target_key(target)}/"
+
+
+def open_key(target: Target, operation_id: str) -> str:
+    """Name the pointer by which a sweep of the target finds an intent."""
+    return open_prefix(target) + escape(operation_id)
+
+
+def operation_of(target: Target, key: str) -> str:
+    """Read the operation id back from a pointer's key."""
+    return unescape(key.removeprefix(open_prefix(target)))
+
+
+def prepared_key(operation_id: str) -> str:
+    """Name the plan of an exclusive recovery."""
+    return f"prepared/{escape(operation_id)}"
+
+
+def settled_key(operation_id: str) -> str:
+    """Name the settlement of an operation."""
+    return f"settled/{escape(operation_id)}"
+
+
+def audit_key(operation_id: str) -> str:
+    """Name the audit record of an operation."""
+    return f"audit/{escape(operation_id)}"
+
+
+def maintained_prefix(target: Target) -> str:
+    """Name what holds the accepted maintenance of one target."""
+    return f"maintained/{target_key(target)}/"
+
+
+def maintained_key(target: Target, ref: CommitRef) -> str:
+    """Name the record of one accepted maintenance publication."""
+    return maintained_prefix(target) + escape(ref)
+
+
+Record: TypeAlias = Intent | Prepared | Settlement | Audit
+R = TypeVar("R", Intent, Prepared, Settlement, Audit)
+
+
+@frozen(cache_hash=True, repr=False)
+class Unreadable(Value):
+    """A record stands under this key and this program must not guess what it says."""
+
+    key: str = field(validator=text)
+    reason: str = field(validator=text)
+
+    def __str__(self) -> str:
+        return f"the record at {self.key} cannot be read: {self.reason}"
+
+
+def encode(record: Record | Maintained) -> str:
+    """Write a record as text; equal records give equal text."""
+    return codec.dumps(record)
+
+
+def pointer(operation_id: str) -> str:
+    """Write what stands under an open key: nothing but whose intent it is, so that the record is always read afresh."""
+    return json.dumps({"schema": codec.SCHEMA, "operation_id": operation_id}, sort_keys=True)
+
+
+def decode(kind: type[R], entry: Entry) -> R | Unreadable:
+    """Read the record an entry holds, or say why it cannot be read."""
+    try:
+        record = codec.loads(entry.value, kind)
+    except CodecError as problem:
+        return Unreadable(entry.key, str(problem))
+    expected = _KEYS[kind](record.operation_id)
+    return record if entry.key == expected else Unreadable(entry.key, f"what it says belongs under {expected}")
+
+
+def decode_maintained(target: Target, entry: Entry) -> Maintained | Unreadable:
+    """Read one accepted maintenance publication of a target, or say why it cannot be read."""
+    try:
+        record = codec.loads(entry.value, Maintained)
+    except CodecError as problem:
+        return Unreadable(entry.key, str(problem))
+    expected = maintained_key(target, record.ref)
+    return record if entry.key == expected else Unreadable(entry.key, f"what it says belongs under {expected}")
+
+
+_KEYS: Mapping[type[Any], Callable[[str], str]] = {
+    Intent: intent_key,
+    Prepared: prepared_key,
+    Settlement: settled_key,
+    Audit: audit_key,
+}

@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from perago_core.policy.calls import perform
-from perago_core.policy.commands import BackOff, Probe, ReadDecision, StoreDecision
-from perago_core.policy.events import (
+from perago_core.policy.messages import (
     BackedOff,
+    BackOff,
     Begun,
     Capability,
     Decision,
@@ -21,16 +20,17 @@ from perago_core.policy.events import (
     Evidence,
     OnIndeterminate,
     Policy,
+    Probe,
     ProbeDisproved,
     ProbeProved,
     ProbeUnknown,
+    ReadDecision,
+    StoreDecision,
     StoringRefused,
     StoringUnknown,
 )
-from perago_core.policy.known import PolicyKnown, PolicySettings, PolicyState
-from perago_core.policy.outcomes import PolicyFailed, Resolved, outcome
-from perago_core.policy.phases import Phase
-from perago_core.policy.resolving import resolve
+from perago_core.policy.run import perform, resolve
+from perago_core.policy.state import Phase, PolicyFailed, PolicyKnown, PolicySettings, PolicyState, Resolved, outcome
 from perago_core.policy.table import POLICY, start, step
 
 __all__ = [

@@ -20,26 +20,25 @@ it before they publish.
 
 from __future__ import annotations
 
-from perago_core.engine import Table
-from perago_core.policy import commands as c
-from perago_core.policy import events as e
-from perago_core.policy.events import Evidence, Policy
-from perago_core.policy.known import (
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
+from perago_core.policy import messages as m
+from perago_core.policy.messages import Evidence, Policy
+from perago_core.policy.state import (
     PROBES_AUTO,
     PROBES_ENABLE,
     REMEMBER,
     STORES,
+    Phase,
     PolicyKnown,
     PolicySettings,
     PolicyState,
     backoff,
     proposal,
 )
-from perago_core.policy.phases import Phase
-from perago_core.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
 
 
-def _stored(_settings: PolicySettings, _known: PolicyKnown, event: e.DecisionFound | e.DecisionStood) -> str:
+def _stored(_settings: PolicySettings, _known: PolicyKnown, event: m.DecisionFound | m.DecisionStood) -> str:
     return "positive" if event.decision.evidence is Evidence.PROVED else event.decision.evidence.value
 
 
@@ -48,7 +47,7 @@ def _probes(settings: PolicySettings, known: PolicyKnown, _event: Event) -> str:
     return "left" if len(known.transcript) < budget else "spent"
 
 
-def _standing(settings: PolicySettings, known: PolicyKnown, event: e.DecisionStood) -> str:
+def _standing(settings: PolicySettings, known: PolicyKnown, event: m.DecisionStood) -> str:
     # The whole record is compared, detector and transcript included: that one exists says nothing (T-W9). Our own
     # earlier request, whose answer was lost, is recognised by the same comparison.
     return "own" if event.decision == proposal(settings, known) else "other"
@@ -70,78 +69,78 @@ def _yes(answer: bool) -> str:  # noqa: FBT001 - it turns a truth into a word, n
     return "yes" if answer else "no"
 
 
-@asks(c.ReadDecision)
-def read(_settings: PolicySettings, _known: PolicyKnown, _event: Event) -> c.ReadDecision:
+@asks(m.ReadDecision)
+def read(_settings: PolicySettings, _known: PolicyKnown, _event: Event) -> m.ReadDecision:
     """Read what the cluster decided."""
-    return c.ReadDecision()
+    return m.ReadDecision()
 
 
-@asks(c.Probe)
-def probe(_settings: PolicySettings, _known: PolicyKnown, _event: Event) -> c.Probe:
+@asks(m.Probe)
+def probe(_settings: PolicySettings, _known: PolicyKnown, _event: Event) -> m.Probe:
     """Probe the store."""
-    return c.Probe()
+    return m.Probe()
 
 
-@asks(c.StoreDecision)
-def store(settings: PolicySettings, known: PolicyKnown, _event: Event) -> c.StoreDecision:
+@asks(m.StoreDecision)
+def store(settings: PolicySettings, known: PolicyKnown, _event: Event) -> m.StoreDecision:
     """Store what this node found; the same record at the same epoch each time."""
-    return c.StoreDecision(proposal(settings, known))
+    return m.StoreDecision(proposal(settings, known))
 
 
-@asks(c.BackOff)
-def rest(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> c.BackOff:
+@asks(m.BackOff)
+def rest(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> m.BackOff:
     """Wait as long as the number of probes says."""
-    return c.BackOff(backoff(len(known.transcript)))
+    return m.BackOff(backoff(len(known.transcript)))
 
 
-@asks(c.BackOff)
-def rest_store(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> c.BackOff:
+@asks(m.BackOff)
+def rest_store(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> m.BackOff:
     """Wait as long as the number of attempts to store says."""
-    return c.BackOff(backoff(known.stores))
+    return m.BackOff(backoff(known.stores))
 
 
 _NEGATIVE = ("disproved", "indeterminate")
 
 ROWS = (
     # id, waiting for, when, if, then wait for, and ask for
-    Row("S1", Phase.SETTINGS, e.Begun, when(policy="soft"), Phase.RESOLVED),
-    Row("S2", Phase.SETTINGS, e.Begun, when(policy="disable", coordination="yes"), Phase.RESOLVED),
-    Row("S3", Phase.SETTINGS, e.Begun, when(policy="disable", coordination="no"), Phase.UNCOORDINATED),
-    Row("S4", Phase.SETTINGS, e.Begun, when(policy="auto", coordination="no"), Phase.UNCOORDINATED),
-    Row("S5", Phase.SETTINGS, e.Begun, when(policy="enable", coordination="no"), Phase.PROBE, probe),
-    Row("S6", Phase.SETTINGS, e.Begun, when(policy=("auto", "enable"), coordination="yes"), Phase.DECISION, read),
+    Row("S1", Phase.SETTINGS, m.Begun, when(policy="soft"), Phase.RESOLVED),
+    Row("S2", Phase.SETTINGS, m.Begun, when(policy="disable", coordination="yes"), Phase.RESOLVED),
+    Row("S3", Phase.SETTINGS, m.Begun, when(policy="disable", coordination="no"), Phase.UNCOORDINATED),
+    Row("S4", Phase.SETTINGS, m.Begun, when(policy="auto", coordination="no"), Phase.UNCOORDINATED),
+    Row("S5", Phase.SETTINGS, m.Begun, when(policy="enable", coordination="no"), Phase.PROBE, probe),
+    Row("S6", Phase.SETTINGS, m.Begun, when(policy=("auto", "enable"), coordination="yes"), Phase.DECISION, read),
 
-    Row("D1", Phase.DECISION, e.DecisionAbsent, ALWAYS, Phase.PROBE, probe),
-    Row("D2", Phase.DECISION, e.DecisionFound, when(required="no"), Phase.RESOLVED),
-    Row("D3", Phase.DECISION, e.DecisionFound, when(required="yes", stored="positive"), Phase.RESOLVED),
-    Row("D4", Phase.DECISION, e.DecisionFound, when(required="yes", stored="disproved"), Phase.OVERRULED),
-    Row("D5", Phase.DECISION, e.DecisionFound, when(required="yes", stored="indeterminate"), Phase.PROBE, probe),
-    Row("D6", Phase.DECISION, e.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
-    Row("D7", Phase.DECISION, e.DecisionReadUnknown, ALWAYS, Phase.UNREADABLE),
+    Row("D1", Phase.DECISION, m.DecisionAbsent, ALWAYS, Phase.PROBE, probe),
+    Row("D2", Phase.DECISION, m.DecisionFound, when(required="no"), Phase.RESOLVED),
+    Row("D3", Phase.DECISION, m.DecisionFound, when(required="yes", stored="positive"), Phase.RESOLVED),
+    Row("D4", Phase.DECISION, m.DecisionFound, when(required="yes", stored="disproved"), Phase.OVERRULED),
+    Row("D5", Phase.DECISION, m.DecisionFound, when(required="yes", stored="indeterminate"), Phase.PROBE, probe),
+    Row("D6", Phase.DECISION, m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
+    Row("D7", Phase.DECISION, m.DecisionReadUnknown, ALWAYS, Phase.UNREADABLE),
 
-    Row("P1", Phase.PROBE, e.ProbeProved, when(coordination="yes"), Phase.STORED, store),
-    Row("P2", Phase.PROBE, e.ProbeProved, when(coordination="no"), Phase.RESOLVED),
-    Row("P3", Phase.PROBE, e.ProbeDisproved, when(required="no"), Phase.STORED, store),
-    Row("P4", Phase.PROBE, e.ProbeDisproved, when(required="yes"), Phase.INCAPABLE),
-    Row("P5", Phase.PROBE, e.ProbeUnknown, when(probes="left"), Phase.PROBE_PAUSE, rest),
-    Row("P6", Phase.PROBE, e.ProbeUnknown, when(probes="spent", required="yes"), Phase.UNPROVED),
-    Row("P7", Phase.PROBE, e.ProbeUnknown, when(probes="spent", required="no", silent="fail"), Phase.UNPROVED),
-    Row("P8", Phase.PROBE, e.ProbeUnknown, when(probes="spent", required="no", silent="fallback"), Phase.STORED, store),
+    Row("P1", Phase.PROBE, m.ProbeProved, when(coordination="yes"), Phase.STORED, store),
+    Row("P2", Phase.PROBE, m.ProbeProved, when(coordination="no"), Phase.RESOLVED),
+    Row("P3", Phase.PROBE, m.ProbeDisproved, when(required="no"), Phase.STORED, store),
+    Row("P4", Phase.PROBE, m.ProbeDisproved, when(required="yes"), Phase.INCAPABLE),
+    Row("P5", Phase.PROBE, m.ProbeUnknown, when(probes="left"), Phase.PROBE_PAUSE, rest),
+    Row("P6", Phase.PROBE, m.ProbeUnknown, when(probes="spent", required="yes"), Phase.UNPROVED),
+    Row("P7", Phase.PROBE, m.ProbeUnknown, when(probes="spent", required="no", silent="fail"), Phase.UNPROVED),
+    Row("P8", Phase.PROBE, m.ProbeUnknown, when(probes="spent", required="no", silent="fallback"), Phase.STORED, store),
 
-    Row("W1", Phase.PROBE_PAUSE, e.BackedOff, when(coordination="yes"), Phase.DECISION, read),
-    Row("W2", Phase.PROBE_PAUSE, e.BackedOff, when(coordination="no"), Phase.PROBE, probe),
+    Row("W1", Phase.PROBE_PAUSE, m.BackedOff, when(coordination="yes"), Phase.DECISION, read),
+    Row("W2", Phase.PROBE_PAUSE, m.BackedOff, when(coordination="no"), Phase.PROBE, probe),
 
-    Row("T1", Phase.STORED, e.DecisionStood, when(standing="own"), Phase.RESOLVED),
-    Row("T2", Phase.STORED, e.DecisionStood, when(standing="other", required="no"), Phase.RESOLVED),
-    Row("T3", Phase.STORED, e.DecisionStood, when(standing="other", required="yes", stored="positive"), Phase.RESOLVED),
-    Row("T4", Phase.STORED, e.DecisionStood, when(standing="other", required="yes", stored=_NEGATIVE), Phase.OVERRULED),
-    Row("T5", Phase.STORED, e.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
-    Row("T6", Phase.STORED, e.StoringRefused, when(stores="left"), Phase.STORE_PAUSE, rest_store),
-    Row("T7", Phase.STORED, e.StoringRefused, when(stores="spent"), Phase.UNAGREED),
-    Row("T8", Phase.STORED, e.StoringUnknown, when(stores="left"), Phase.STORE_PAUSE, rest_store),
-    Row("T9", Phase.STORED, e.StoringUnknown, when(stores="spent"), Phase.UNAGREED),
+    Row("T1", Phase.STORED, m.DecisionStood, when(standing="own"), Phase.RESOLVED),
+    Row("T2", Phase.STORED, m.DecisionStood, when(standing="other", required="no"), Phase.RESOLVED),
+    Row("T3", Phase.STORED, m.DecisionStood, when(standing="other", required="yes", stored="positive"), Phase.RESOLVED),
+    Row("T4", Phase.STORED, m.DecisionStood, when(standing="other", required="yes", stored=_NEGATIVE), Phase.OVERRULED),
+    Row("T5", Phase.STORED, m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
+    Row("T6", Phase.STORED, m.StoringRefused, when(stores="left"), Phase.STORE_PAUSE, rest_store),
+    Row("T7", Phase.STORED, m.StoringRefused, when(stores="spent"), Phase.UNAGREED),
+    Row("T8", Phase.STORED, m.StoringUnknown, when(stores="left"), Phase.STORE_PAUSE, rest_store),
+    Row("T9", Phase.STORED, m.StoringUnknown, when(stores="spent"), Phase.UNAGREED),
 
-    Row("X1", Phase.STORE_PAUSE, e.BackedOff, ALWAYS, Phase.STORED, store),
+    Row("X1", Phase.STORE_PAUSE, m.BackedOff, ALWAYS, Phase.STORED, store),
 )  # fmt: skip
 
 FAILURES = frozenset(
@@ -169,22 +168,22 @@ POLICY: Table[PolicySettings, PolicyKnown] = Table(
         facts=FACTS,
         rows=ROWS,
         waits={
-            Phase.DECISION: (c.ReadDecision,),
-            Phase.PROBE: (c.Probe,),
-            Phase.PROBE_PAUSE: (c.BackOff,),
-            Phase.STORED: (c.StoreDecision,),
-            Phase.STORE_PAUSE: (c.BackOff,),
+            Phase.DECISION: (m.ReadDecision,),
+            Phase.PROBE: (m.Probe,),
+            Phase.PROBE_PAUSE: (m.BackOff,),
+            Phase.STORED: (m.StoreDecision,),
+            Phase.STORE_PAUSE: (m.BackOff,),
         },
         remember=REMEMBER,
         opening=_opening,
-        interrupts=(e.Begun,),
+        interrupts=(m.Begun,),
     ),
 )
 
 
 def start(settings: PolicySettings) -> Step[PolicySettings, PolicyKnown]:
     """Begin, and take the first row at once: ``soft`` and ``disable`` are then resolved, with nothing to carry out."""
-    return POLICY.step(POLICY.start(settings).state, e.Begun())
+    return POLICY.step(POLICY.start(settings).state, m.Begun())
 
 
 def step(state: PolicyState, event: Event) -> Step[PolicySettings, PolicyKnown]:

@@ -7,12 +7,18 @@ each command on the ports, ``step`` with the event it gives, until ``outcome`` s
 
 from __future__ import annotations
 
-from perago_core.recovery.calls import perform
 from perago_core.recovery.classify import WALK_LIMIT, Class
-from perago_core.recovery.known import Mode, Recovery, RecoveryKnown, RecoveryState
-from perago_core.recovery.outcomes import Ending, RecoveryOutcome, outcome
-from perago_core.recovery.phases import Phase
-from perago_core.recovery.sweeping import Swept, recover, sweep
+from perago_core.recovery.run import Swept, perform, recover, sweep
+from perago_core.recovery.state import (
+    Ending,
+    Mode,
+    Phase,
+    Recovery,
+    RecoveryKnown,
+    RecoveryOutcome,
+    RecoveryState,
+    outcome,
+)
 from perago_core.recovery.table import RECOVERY, start, step
 
 __all__ = [

@@ -12,9 +12,8 @@ from enum import Enum
 
 from attrs import field, frozen
 
-from perago_core.checks import a, flag, many, maybe
 from perago_core.ledger.records import Intent, IntentState, TargetIntent
-from perago_core.value import Value
+from perago_core.value import Value, a, flag, many, maybe
 from perago_core.values import Claim, Commit, CommitRef, Head, TaskSnapshot, TaskStatus
 
 #: How many commits of one target are read at most, the head included.

@@ -21,14 +21,114 @@ targets and no others (L-08) until a person settles it.
 
 from __future__ import annotations
 
-from perago_core.engine import Table
-from perago_core.recovery import asks as ask
-from perago_core.recovery import commands as c
-from perago_core.recovery import events as e
+from collections.abc import Callable
+
+from perago_core.ledger.records import Movement, Prepared, Settlement, SettlementKind
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import ALWAYS, Ask, Definition, Event, Guard, Row, Step, asks, when
+from perago_core.recovery import messages as m
 from perago_core.recovery.classify import LOST
-from perago_core.recovery.known import FACTS, REMEMBER, Mode, Recovery, RecoveryKnown, RecoveryState
-from perago_core.recovery.phases import Phase as P
-from perago_core.rows import ALWAYS, Ask, Definition, Event, Guard, Row, Step, when
+from perago_core.recovery.state import (
+    FACTS,
+    REMEMBER,
+    Mode,
+    Recovery,
+    RecoveryKnown,
+    RecoveryState,
+    planned,
+    sightings,
+    the_intent,
+    the_plan,
+    the_settlement,
+)
+from perago_core.recovery.state import Phase as P
+
+
+@asks(m.ReadRecord)
+def read_record(subject: Recovery, _known: RecoveryKnown, _event: Event) -> m.ReadRecord:
+    return m.ReadRecord(subject.operation_id)
+
+
+@asks(m.ReadSettlement)
+def read_settlement(subject: Recovery, _known: RecoveryKnown, _event: Event) -> m.ReadSettlement:
+    return m.ReadSettlement(subject.operation_id)
+
+
+@asks(m.AskAuthority)
+def ask_authority(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.AskAuthority:
+    intent = the_intent(known)
+    return m.AskAuthority(intent.workflow_id, intent.task_id)
+
+
+@asks(m.ReadPlan)
+def read_plan(subject: Recovery, _known: RecoveryKnown, _event: Event) -> m.ReadPlan:
+    return m.ReadPlan(subject.operation_id)
+
+
+@asks(m.ReadOwners)
+def read_owners(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.ReadOwners:
+    return m.ReadOwners(the_intent(known))
+
+
+@asks(m.Observe)
+def observe(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.Observe:
+    """Look at every target of the intent, not only at the one it was found under."""
+    return m.Observe(the_intent(known).targets)
+
+
+@asks(m.WritePlan)
+def write_plan(subject: Recovery, known: RecoveryKnown, _event: Event) -> m.WritePlan:
+    return m.WritePlan(Prepared(subject.operation_id, subject.actor, subject.grounds, planned(known)))
+
+
+@asks(m.Relocate)
+def relocate(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.Relocate:
+    return m.Relocate(the_intent(known), the_plan(known))
+
+
+def _settling(kind: SettlementKind, movements: Callable[[RecoveryKnown], tuple[Movement, ...]]) -> Ask:
+    def build(subject: Recovery, known: RecoveryKnown, _event: Event) -> m.Settle:
+        return m.Settle(Settlement(subject.operation_id, kind, movements(known)))
+
+    return Ask(m.Settle, build, f"settle_{kind.name.lower()}")
+
+
+def _seen(known: RecoveryKnown) -> tuple[Movement, ...]:
+    """From the input to whatever is there now."""
+    return tuple(
+        Movement(each.intent.target, each.intent.parent, None if each.head is None else each.head.commit.ref)
+        for each in sightings(known)
+    )
+
+
+def _published(known: RecoveryKnown) -> tuple[Movement, ...]:
+    """From what the own commit was published on to the own commit; a no-op stays where it was."""
+    moved: list[Movement] = []
+    for each in sightings(known):
+        parent, own = each.intent.parent, each.own
+        before = (parent,) if own is None else (*own.parents, parent)
+        moved.append(Movement(each.intent.target, before[0], parent if own is None else own.ref))
+    return tuple(moved)
+
+
+settle_rolled_forward = _settling(SettlementKind.ROLLED_FORWARD, _published)
+settle_accepted_lost = _settling(SettlementKind.ACCEPTED_LOST, _seen)
+settle_suppressed = _settling(SettlementKind.SUPPRESSED, _seen)
+settle_not_published = _settling(SettlementKind.NOT_PUBLISHED, _seen)
+settle_abandoned = _settling(SettlementKind.ABANDONED, _seen)
+settle_superseded = _settling(SettlementKind.SUPERSEDED, _seen)
+settle_rolled_back = _settling(SettlementKind.ROLLED_BACK, lambda known: the_plan(known).movements)
+
+
+@asks(m.RecordAudit)
+def record_audit(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.RecordAudit:
+    return m.RecordAudit(the_intent(known), the_settlement(known))
+
+
+@asks(m.Close)
+def close(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.Close:
+    return m.Close(the_settlement(known), known.intent)
+
 
 _PROBE, _SETTLE_ONLY, _EXCLUSIVE = (mode.value for mode in Mode)
 _ACTS = (_SETTLE_ONLY, _EXCLUSIVE)
@@ -39,35 +139,35 @@ _TIP = ("ours", "partial")
 
 def decided_by(*decisions: tuple[str, Guard, P, Ask | None]) -> tuple[Row, ...]:
     """Rows for the moment when all is known: the authority's word, the targets, and whether a plan stands."""
-    return tuple(Row(name, P.EARLIER_PLAN, e.PlanRead, guard, then, wanted) for name, guard, then, wanted in decisions)
+    return tuple(Row(name, P.EARLIER_PLAN, m.PlanRead, guard, then, wanted) for name, guard, then, wanted in decisions)
 
 
 # One row, one line; the blank lines between phases are part of how the table reads.
 # fmt: off
 ROWS: tuple[Row, ...] = (
-    Row("R1", P.RECORD, e.RecordFound, when(listed="yes"), P.EARLIER_SETTLEMENT, ask.read_settlement),
-    Row("R2", P.RECORD, e.RecordFound, when(listed="no"), P.REFUSED, note="found under a target it does not name"),
-    Row("R3", P.RECORD, e.RecordGone, ALWAYS, P.EARLIER_SETTLEMENT, ask.read_settlement),
-    Row("R4", P.RECORD, e.RecordUnreadable, ALWAYS, P.REFUSED),
-    Row("R5", P.RECORD, e.RecordUnknown, ALWAYS, P.DEFERRED),
+    Row("R1", P.RECORD, m.RecordFound, when(listed="yes"), P.EARLIER_SETTLEMENT, read_settlement),
+    Row("R2", P.RECORD, m.RecordFound, when(listed="no"), P.REFUSED, note="found under a target it does not name"),
+    Row("R3", P.RECORD, m.RecordGone, ALWAYS, P.EARLIER_SETTLEMENT, read_settlement),
+    Row("R4", P.RECORD, m.RecordUnreadable, ALWAYS, P.REFUSED),
+    Row("R5", P.RECORD, m.RecordUnknown, ALWAYS, P.DEFERRED),
 
-    Row("E1", P.EARLIER_SETTLEMENT, e.SettlementFound, when(mode=_PROBE), P.SETTLED),
-    Row("E2", P.EARLIER_SETTLEMENT, e.SettlementFound, when(mode=_ACTS, record="present"), P.AUDIT, ask.record_audit),
-    Row("E3", P.EARLIER_SETTLEMENT, e.SettlementFound, when(mode=_ACTS, record="gone"), P.CLOSING, ask.close),
-    Row("E4", P.EARLIER_SETTLEMENT, e.SettlementAbsent, when(record="present"), P.AUTHORITY, ask.ask_authority),
-    Row("E5", P.EARLIER_SETTLEMENT, e.SettlementAbsent, when(record="gone"), P.REFUSED, note="a pointer to nothing"),
-    Row("E6", P.EARLIER_SETTLEMENT, e.SettlementUnreadable, ALWAYS, P.REFUSED),
-    Row("E7", P.EARLIER_SETTLEMENT, e.SettlementReadUnknown, ALWAYS, P.DEFERRED),
+    Row("E1", P.EARLIER_SETTLEMENT, m.SettlementFound, when(mode=_PROBE), P.SETTLED),
+    Row("E2", P.EARLIER_SETTLEMENT, m.SettlementFound, when(mode=_ACTS, record="present"), P.AUDIT, record_audit),
+    Row("E3", P.EARLIER_SETTLEMENT, m.SettlementFound, when(mode=_ACTS, record="gone"), P.CLOSING, close),
+    Row("E4", P.EARLIER_SETTLEMENT, m.SettlementAbsent, when(record="present"), P.AUTHORITY, ask_authority),
+    Row("E5", P.EARLIER_SETTLEMENT, m.SettlementAbsent, when(record="gone"), P.REFUSED, note="a pointer to nothing"),
+    Row("E6", P.EARLIER_SETTLEMENT, m.SettlementUnreadable, ALWAYS, P.REFUSED),
+    Row("E7", P.EARLIER_SETTLEMENT, m.SettlementReadUnknown, ALWAYS, P.DEFERRED),
 
-    Row("A1", P.AUTHORITY, e.TaskSeen, when(claims="needed"), P.OWNERS, ask.read_owners),
-    Row("A2", P.AUTHORITY, e.TaskSeen, when(claims="unneeded"), P.TARGETS, ask.observe),
-    Row("A3", P.AUTHORITY, e.TaskUnknown, ALWAYS, P.DEFERRED),
+    Row("A1", P.AUTHORITY, m.TaskSeen, when(claims="needed"), P.OWNERS, read_owners),
+    Row("A2", P.AUTHORITY, m.TaskSeen, when(claims="unneeded"), P.TARGETS, observe),
+    Row("A3", P.AUTHORITY, m.TaskUnknown, ALWAYS, P.DEFERRED),
 
-    Row("O1", P.OWNERS, e.OwnersRead, ALWAYS, P.TARGETS, ask.observe),
-    Row("O2", P.OWNERS, e.OwnersUnknown, ALWAYS, P.DEFERRED),
+    Row("O1", P.OWNERS, m.OwnersRead, ALWAYS, P.TARGETS, observe),
+    Row("O2", P.OWNERS, m.OwnersUnknown, ALWAYS, P.DEFERRED),
 
-    Row("T1", P.TARGETS, e.TargetsSeen, ALWAYS, P.EARLIER_PLAN, ask.read_plan),
-    Row("T2", P.TARGETS, e.TargetsUnknown, ALWAYS, P.DEFERRED),
+    Row("T1", P.TARGETS, m.TargetsSeen, ALWAYS, P.EARLIER_PLAN, read_plan),
+    Row("T2", P.TARGETS, m.TargetsUnknown, ALWAYS, P.DEFERRED),
 
     # The decision: how far we may go, what the authority says, what is on the branches.
     *decided_by(
@@ -77,51 +177,51 @@ ROWS: tuple[Row, ...] = (
         ("D03", when(mode=_ACTS, authority="gone"), P.REFUSED, None),
         ("D04", when(mode=_ACTS, authority="unknown"), P.REFUSED, None),
 
-        ("D05", when(mode=_ACTS, authority="other"), P.SETTLEMENT, ask.settle_suppressed),
+        ("D05", when(mode=_ACTS, authority="other"), P.SETTLEMENT, settle_suppressed),
 
-        ("D06", when(mode=_ACTS, authority="ours", movement=("ours", "buried")), P.SETTLEMENT, ask.settle_rolled_forward),
-        ("D07", when(mode=_ACTS, authority="ours", movement=LOST), P.SETTLEMENT, ask.settle_accepted_lost),
+        ("D06", when(mode=_ACTS, authority="ours", movement=("ours", "buried")), P.SETTLEMENT, settle_rolled_forward),
+        ("D07", when(mode=_ACTS, authority="ours", movement=LOST), P.SETTLEMENT, settle_accepted_lost),
         ("D08", when(mode=_ACTS, authority="ours", movement="unverifiable"), P.REFUSED, None),
 
-        ("D09", when(mode=_ACTS, authority="dead", movement="none", plan="absent"), P.SETTLEMENT, ask.settle_not_published),
-        ("D10", when(mode=_ACTS, authority="dead", movement="none", plan="written"), P.SETTLEMENT, ask.settle_rolled_back),
-        ("D11", when(mode=_ACTS, authority="dead", movement=("buried", "unexpected")), P.SETTLEMENT, ask.settle_superseded),
+        ("D09", when(mode=_ACTS, authority="dead", movement="none", plan="absent"), P.SETTLEMENT, settle_not_published),
+        ("D10", when(mode=_ACTS, authority="dead", movement="none", plan="written"), P.SETTLEMENT, settle_rolled_back),
+        ("D11", when(mode=_ACTS, authority="dead", movement=("buried", "unexpected")), P.SETTLEMENT, settle_superseded),
         ("D12", when(mode=_ACTS, authority="dead", movement=("violated", "unverifiable")), P.REFUSED, None),
 
-        ("D13", when(mode=_SETTLE_ONLY, authority="dead", movement=_TIP), P.SETTLEMENT, ask.settle_abandoned),
-        ("D14", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="no"), P.SETTLEMENT, ask.settle_abandoned),
-        ("D15", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="yes", plan="absent"), P.PLAN, ask.write_plan),
-        ("D16", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="yes", plan="written"), P.RELOCATION, ask.relocate),
+        ("D13", when(mode=_SETTLE_ONLY, authority="dead", movement=_TIP), P.SETTLEMENT, settle_abandoned),
+        ("D14", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="no"), P.SETTLEMENT, settle_abandoned),
+        ("D15", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="yes", plan="absent"), P.PLAN, write_plan),
+        ("D16", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="yes", plan="written"), P.RELOCATION, relocate),
     ),
-    Row("D17", P.EARLIER_PLAN, e.PlanUnreadable, ALWAYS, P.REFUSED),
-    Row("D18", P.EARLIER_PLAN, e.PlanReadUnknown, ALWAYS, P.DEFERRED),
+    Row("D17", P.EARLIER_PLAN, m.PlanUnreadable, ALWAYS, P.REFUSED),
+    Row("D18", P.EARLIER_PLAN, m.PlanReadUnknown, ALWAYS, P.DEFERRED),
 
-    Row("W1", P.PLAN, e.PlanStands, ALWAYS, P.RELOCATION, ask.relocate),
-    Row("W2", P.PLAN, e.PlanRefused, ALWAYS, P.REFUSED),
-    Row("W3", P.PLAN, e.PlanUnknown, ALWAYS, P.DEFERRED),
+    Row("W1", P.PLAN, m.PlanStands, ALWAYS, P.RELOCATION, relocate),
+    Row("W2", P.PLAN, m.PlanRefused, ALWAYS, P.REFUSED),
+    Row("W3", P.PLAN, m.PlanUnknown, ALWAYS, P.DEFERRED),
 
-    Row("M1", P.RELOCATION, e.Relocated, ALWAYS, P.SETTLEMENT, ask.settle_rolled_back),
-    Row("M2", P.RELOCATION, e.RelocationRefused, ALWAYS, P.REFUSED),
-    Row("M3", P.RELOCATION, e.RelocationUnknown, ALWAYS, P.DEFERRED, note="never sent again from this observation"),
+    Row("M1", P.RELOCATION, m.Relocated, ALWAYS, P.SETTLEMENT, settle_rolled_back),
+    Row("M2", P.RELOCATION, m.RelocationRefused, ALWAYS, P.REFUSED),
+    Row("M3", P.RELOCATION, m.RelocationUnknown, ALWAYS, P.DEFERRED, note="never sent again from this observation"),
 
-    Row("S1", P.SETTLEMENT, e.SettlementStands, ALWAYS, P.AUDIT, ask.record_audit),
-    Row("S2", P.SETTLEMENT, e.SettlementRefused, ALWAYS, P.REFUSED),
-    Row("S3", P.SETTLEMENT, e.SettlementUnknown, ALWAYS, P.DEFERRED),
+    Row("S1", P.SETTLEMENT, m.SettlementStands, ALWAYS, P.AUDIT, record_audit),
+    Row("S2", P.SETTLEMENT, m.SettlementRefused, ALWAYS, P.REFUSED),
+    Row("S3", P.SETTLEMENT, m.SettlementUnknown, ALWAYS, P.DEFERRED),
 
-    Row("U1", P.AUDIT, e.AuditStands, ALWAYS, P.CLOSING, ask.close),
-    Row("U2", P.AUDIT, e.AuditRefused, ALWAYS, P.REFUSED),
-    Row("U3", P.AUDIT, e.AuditUnknown, ALWAYS, P.DEFERRED),
+    Row("U1", P.AUDIT, m.AuditStands, ALWAYS, P.CLOSING, close),
+    Row("U2", P.AUDIT, m.AuditRefused, ALWAYS, P.REFUSED),
+    Row("U3", P.AUDIT, m.AuditUnknown, ALWAYS, P.DEFERRED),
 
     # Settled and audited is settled; what is still listed the next sweep closes (R-04).
-    Row("C1", P.CLOSING, e.Closed, ALWAYS, P.SETTLED),
-    Row("C2", P.CLOSING, e.ClosingRefused, ALWAYS, P.SETTLED),
-    Row("C3", P.CLOSING, e.ClosingUnknown, ALWAYS, P.SETTLED),
+    Row("C1", P.CLOSING, m.Closed, ALWAYS, P.SETTLED),
+    Row("C2", P.CLOSING, m.ClosingRefused, ALWAYS, P.SETTLED),
+    Row("C3", P.CLOSING, m.ClosingUnknown, ALWAYS, P.SETTLED),
 )
 # fmt: on
 
 
 def _opening(_subject: Recovery) -> tuple[RecoveryKnown, Ask]:
-    return RecoveryKnown(), ask.read_record
+    return RecoveryKnown(), read_record
 
 
 RECOVERY: Table[Recovery, RecoveryKnown] = Table(
@@ -133,17 +233,17 @@ RECOVERY: Table[Recovery, RecoveryKnown] = Table(
         facts=FACTS,
         rows=ROWS,
         waits={
-            P.RECORD: (c.ReadRecord,),
-            P.EARLIER_SETTLEMENT: (c.ReadSettlement,),
-            P.AUTHORITY: (c.AskAuthority,),
-            P.OWNERS: (c.ReadOwners,),
-            P.TARGETS: (c.Observe,),
-            P.EARLIER_PLAN: (c.ReadPlan,),
-            P.PLAN: (c.WritePlan,),
-            P.RELOCATION: (c.Relocate,),
-            P.SETTLEMENT: (c.Settle,),
-            P.AUDIT: (c.RecordAudit,),
-            P.CLOSING: (c.Close,),
+            P.RECORD: (m.ReadRecord,),
+            P.EARLIER_SETTLEMENT: (m.ReadSettlement,),
+            P.AUTHORITY: (m.AskAuthority,),
+            P.OWNERS: (m.ReadOwners,),
+            P.TARGETS: (m.Observe,),
+            P.EARLIER_PLAN: (m.ReadPlan,),
+            P.PLAN: (m.WritePlan,),
+            P.RELOCATION: (m.Relocate,),
+            P.SETTLEMENT: (m.Settle,),
+            P.AUDIT: (m.RecordAudit,),
+            P.CLOSING: (m.Close,),
         },
         remember=REMEMBER,
         opening=_opening,

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from perago_core import Attempt, Completed, Ports, TaskSnapshot, TaskStatus, drive
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.attempt.events import BodyDone, BodyEvent
+from perago_core.attempt.messages import BodyDone, BodyEvent
 from perago_core.ports import Sink
 from perago_core.results import Result
 from perago_core.values import Backing, CommitRef, Target

@@ -14,7 +14,7 @@ from perago_conductor import ConductorOrchestrator
 from perago_conductor.connection import Unreachable
 from perago_conductor.sdk import Access
 from perago_core.answers import NotDone
-from perago_core.attempt.known import is_accepted
+from perago_core.attempt.state import is_accepted
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.front import Word
 from tests.conductor.gateway import KEY, SECRET, Gateway, guarded

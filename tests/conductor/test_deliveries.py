@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from perago_conductor import ConductorOrchestrator
-from perago_core.attempt.known import is_current
+from perago_core.attempt.state import is_current
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FAILED, FIRST_REF, MAIN, catches, completed, four, polled, reload, wide

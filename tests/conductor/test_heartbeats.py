@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from perago_conductor import ConductorOrchestrator
-from perago_core.attempt.known import is_accepted
+from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from perago_worker.clock import SystemClock

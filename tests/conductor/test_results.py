@@ -12,7 +12,7 @@ from attrs import evolve
 from perago_conductor import ConductorOrchestrator
 from perago_conductor.connection import Gone
 from perago_core.answers import Done
-from perago_core.attempt.known import is_accepted
+from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from perago_worker.workspace import Limits

@@ -12,7 +12,7 @@ import pytest
 from perago_conductor import ConductorOrchestrator
 from perago_conductor.connection import Unreachable
 from perago_core.answers import NotDone, Unknown
-from perago_core.attempt.known import is_accepted
+from perago_core.attempt.state import is_accepted
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FIRST_REF, LAST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.front import Asked, Word, fronted

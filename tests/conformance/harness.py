@@ -29,7 +29,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from attrs import frozen
 
 from perago_core.plan import PlanKind
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.values import Attempt, Backing, CommitRef, Target
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.owner import Standing
+from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
 from perago_core.ports import Assignment, Sink, Source
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perago_core.keys import escape
+from perago_core.names import escape
 from perago_core.ports import Coordination, Entry
 from tests.conformance.harness import CoordinationHarness
 from tests.conformance.support import done, race, refused

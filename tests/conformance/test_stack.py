@@ -12,7 +12,7 @@ from perago_core.budget import PublishBudget
 from perago_core.driver import Dialogue, run
 from perago_core.failpoints import Failpoint
 from perago_core.lease import LeaseEnd, LeaseRequest
-from perago_core.lease.keeper import Keeper
+from perago_core.lease.run import Keeper
 from perago_core.ledger import list_open
 from perago_core.policy import OnIndeterminate, Policy, PolicySettings, Resolved
 from perago_core.ports import Assignment

@@ -10,7 +10,7 @@ import pytest
 from attrs import Factory, define, evolve
 
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed
+from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.ports import Sink, Stored
 from perago_core.values import Attempt, CommitRef, StagedRef
 from tests.conformance.bodies import BIG, BODIES, listing

@@ -19,14 +19,13 @@ from typing import NamedTuple, TypeAlias
 from attrs import evolve
 
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.commands import Report
-from perago_core.attempt.phases import AFTER_REPORT
+from perago_core.attempt import messages as m
+from perago_core.attempt.messages import Report
+from perago_core.attempt.state import AFTER_REPORT
 from perago_core.fence import Allowed
+from perago_core.machine.rows import Command, Event
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.results import Completed
-from perago_core.rows import Command, Event
 from perago_core.values import (
     Attempt,
     Backing,
@@ -177,9 +176,9 @@ def menu(state: AttemptState) -> list[Event]:
 
 
 INTERRUPTS: tuple[Event, ...] = (
-    f.AttemptLost("a heartbeat found a successor"),
-    f.LeaseLost("the lease ended"),
-    f.DeadlineExceeded("the time is over"),
+    m.AttemptLost("a heartbeat found a successor"),
+    m.LeaseLost("the lease ended"),
+    m.DeadlineExceeded("the time is over"),
 )
 
 _Answers: TypeAlias = Callable[[AttemptState], list[Event]]
@@ -192,72 +191,72 @@ def _fixed(*events: Event) -> _Answers:
 def _body(state: AttemptState) -> list[Event]:
     ours = state.subject.execution
     return [
-        e.BodyDone(ours, changed=True, output='{"rows":1}'),
-        e.BodyDone(ours, changed=False),
-        e.StagingWanted(ours),
-        e.BodyFailed(ours, "a check failed"),
-        e.BodyFailed(ours, "the input is not what was agreed", terminal=True),
-        f.BodyLost("the process died"),
-        e.BodyDone("run-9", changed=True),
-        e.BodyFailed("run-9", "a check failed"),
-        e.StagingWanted("run-9"),
+        m.BodyDone(ours, changed=True, output='{"rows":1}'),
+        m.BodyDone(ours, changed=False),
+        m.StagingWanted(ours),
+        m.BodyFailed(ours, "a check failed"),
+        m.BodyFailed(ours, "the input is not what was agreed", terminal=True),
+        m.BodyLost("the process died"),
+        m.BodyDone("run-9", changed=True),
+        m.BodyFailed("run-9", "a check failed"),
+        m.StagingWanted("run-9"),
     ]
 
 
 def _fence(state: AttemptState) -> list[Event]:
     return [
-        e.TaskReloaded(current(state.subject)),
-        e.TaskReloaded(stale(state.subject)),
-        e.TaskReloaded(None),
-        f.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0),
-        f.TaskReloadUnknown("timeout", now=2.0, attempt_until=2.0),
+        m.TaskReloaded(current(state.subject)),
+        m.TaskReloaded(stale(state.subject)),
+        m.TaskReloaded(None),
+        m.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0),
+        m.TaskReloadUnknown("timeout", now=2.0, attempt_until=2.0),
     ]
 
 
 def _commit(state: AttemptState) -> list[Event]:
     return [
-        e.Staged(staged_ref(state.subject)),
-        e.NothingStaged(),
-        f.CommitRefused("conflict"),
-        f.CommitUnknown("timeout"),
+        m.Staged(staged_ref(state.subject)),
+        m.NothingStaged(),
+        m.CommitRefused("conflict"),
+        m.CommitUnknown("timeout"),
     ]
 
 
 def _claim(state: AttemptState) -> list[Event]:
     mine = claim_of(state.subject, state.known.staged)
     return [
-        e.ClaimStands(mine),
-        e.ClaimStands(evolve(mine, execution="run-9")),
-        f.ClaimRefused("no permission"),
-        f.ClaimUnknown("timeout"),
+        m.ClaimStands(mine),
+        m.ClaimStands(evolve(mine, execution="run-9")),
+        m.ClaimRefused("no permission"),
+        m.ClaimUnknown("timeout"),
     ]
 
 
 def _claim_check(state: AttemptState) -> list[Event]:
     mine = claim_of(state.subject, state.known.staged)
     return [
-        e.ClaimRead(mine),
-        e.ClaimRead(evolve(mine, execution="run-9")),
-        e.ClaimRead(None),
-        f.ClaimReadUnknown("timeout"),
+        m.ClaimRead(mine),
+        m.ClaimRead(evolve(mine, execution="run-9")),
+        m.ClaimRead(None),
+        m.ClaimReadUnknown("timeout"),
     ]
 
 
 def _claims(state: AttemptState) -> list[Event]:
     mine = claim_of(state.subject, state.known.staged)
     return [
-        e.ClaimsListed((mine,)),
-        e.ClaimsListed((older_claim(state.subject), mine)),
-        f.ClaimsUnknown("timeout"),
+        m.ClaimsListed((mine,)),
+        m.ClaimsListed((older_claim(state.subject), mine)),
+        m.ClaimsUnknown("timeout"),
     ]
 
 
 def _owners(state: AttemptState) -> list[Event]:
     claim = older_claim(state.subject)
     return [
-        e.OwnersRead(((claim.task_id, ended(claim, TaskStatus.TIMED_OUT)),)),
-        e.OwnersRead(((claim.task_id, ended(claim, TaskStatus.IN_PROGRESS)),)),
-        f.OwnersUnknown("timeout"),
+        m.OwnersRead(((claim.task_id, ended(claim, TaskStatus.TIMED_OUT)),)),
+        m.OwnersRead(((claim.task_id, ended(claim, TaskStatus.IN_PROGRESS)),)),
+        m.OwnersUnknown("timeout"),
     ]
 
 
@@ -265,24 +264,24 @@ def _intents(state: AttemptState) -> list[Event]:
     epoch = state.subject.epoch
     maintained = (Maintained(INPUT, CHILD),) if state.subject.over_maintenance else ()
     return [
-        e.IntentsSettled(epoch, maintained=maintained),
-        e.IntentsSettled(epoch, unresolved=("operation-1",)),
-        e.IntentsSettled(epoch + 1),
-        f.IntentsUnknown("timeout"),
+        m.IntentsSettled(epoch, maintained=maintained),
+        m.IntentsSettled(epoch, unresolved=("operation-1",)),
+        m.IntentsSettled(epoch + 1),
+        m.IntentsUnknown("timeout"),
     ]
 
 
 def _head(_state: AttemptState) -> list[Event]:
     return [
-        e.HeadSeen(ON_INPUT),
-        e.HeadSeen(ON_CHILD),
-        e.HeadSeen(head("X", "W")),
-        e.HeadSeen(head("M", INPUT, "W")),
-        e.HeadSeen(evolve(ON_INPUT, dirty=True)),
-        e.HeadSeen(None),
-        e.HeadSeen(ON_INPUT, now=9.0, attempt_until=9.0),
-        e.HeadSeen(ON_INPUT, now=1.0, lease_until=2.0),
-        f.HeadUnknown("timeout"),
+        m.HeadSeen(ON_INPUT),
+        m.HeadSeen(ON_CHILD),
+        m.HeadSeen(head("X", "W")),
+        m.HeadSeen(head("M", INPUT, "W")),
+        m.HeadSeen(evolve(ON_INPUT, dirty=True)),
+        m.HeadSeen(None),
+        m.HeadSeen(ON_INPUT, now=9.0, attempt_until=9.0),
+        m.HeadSeen(ON_INPUT, now=1.0, lease_until=2.0),
+        m.HeadUnknown("timeout"),
     ]
 
 
@@ -296,7 +295,7 @@ def plan_in(state: AttemptState) -> PublishPlan:
 def _publication(state: AttemptState) -> list[Event]:
     plan = plan_in(state)
     ref = MERGED if plan.kind is PlanKind.MERGE else plan.commit
-    return [e.Published(ref), f.PublishRefused("conflict"), f.PublishUnknown("timeout")]
+    return [m.Published(ref), m.PublishRefused("conflict"), m.PublishUnknown("timeout")]
 
 
 def landed(state: AttemptState) -> Commit:
@@ -313,43 +312,43 @@ def landed(state: AttemptState) -> Commit:
 
 def _own_head(state: AttemptState) -> list[Event]:
     return [
-        e.HeadSeen(Head(landed(state))),
-        e.HeadSeen(head("X", plan_in(state).expected, tree="tree-X")),
-        e.HeadSeen(None),
-        f.HeadUnknown("timeout"),
+        m.HeadSeen(Head(landed(state))),
+        m.HeadSeen(head("X", plan_in(state).expected, tree="tree-X")),
+        m.HeadSeen(None),
+        m.HeadUnknown("timeout"),
     ]
 
 
 def _read_back(state: AttemptState) -> list[Event]:
     return [
-        e.CommitSeen(landed(state)),
-        e.CommitSeen(evolve(landed(state), parents=(CommitRef("X"), CommitRef("Y")))),
-        e.CommitSeen(None),
-        f.CommitUnreadable("timeout"),
+        m.CommitSeen(landed(state)),
+        m.CommitSeen(evolve(landed(state), parents=(CommitRef("X"), CommitRef("Y")))),
+        m.CommitSeen(None),
+        m.CommitUnreadable("timeout"),
     ]
 
 
 def _acceptance(state: AttemptState) -> list[Event]:
     return [
-        e.TaskReloaded(accepted(state.subject)),
-        e.TaskReloaded(evolve(accepted(state.subject), result_execution="run-9")),
-        e.TaskReloaded(current(state.subject)),
-        e.TaskReloaded(None),
-        f.TaskReloadUnknown("timeout"),
+        m.TaskReloaded(accepted(state.subject)),
+        m.TaskReloaded(evolve(accepted(state.subject), result_execution="run-9")),
+        m.TaskReloaded(current(state.subject)),
+        m.TaskReloaded(None),
+        m.TaskReloadUnknown("timeout"),
     ]
 
 
-_BARRIER = _fixed(e.BarrierPassed(), f.BarrierRefused("the target is dirty"), f.BarrierUnknown("timeout"))
-_OPEN_STAGING = _fixed(e.StagingOpened(), f.StagingRefused("the name exists"), f.StagingUnknown("timeout"))
+_BARRIER = _fixed(m.BarrierPassed(), m.BarrierRefused("the target is dirty"), m.BarrierUnknown("timeout"))
+_OPEN_STAGING = _fixed(m.StagingOpened(), m.StagingRefused("the name exists"), m.StagingUnknown("timeout"))
 
 _ANSWERS: Mapping[Phase, _Answers] = {
-    Phase.WORKSPACE: _fixed(e.WorkspaceReady(), f.WorkspaceRefused("no such commit"), f.WorkspaceUnknown("timeout")),
+    Phase.WORKSPACE: _fixed(m.WorkspaceReady(), m.WorkspaceRefused("no such commit"), m.WorkspaceUnknown("timeout")),
     Phase.BODY: _body,
     Phase.FENCE_0: _fence,
     Phase.STAGING_0: _OPEN_STAGING,
     Phase.FENCE_1: _fence,
     Phase.STAGING: _OPEN_STAGING,
-    Phase.UPLOAD: _fixed(e.Uploaded(), f.UploadRefused("quota"), f.UploadUnknown("timeout")),
+    Phase.UPLOAD: _fixed(m.Uploaded(), m.UploadRefused("quota"), m.UploadUnknown("timeout")),
     Phase.COMMIT: _commit,
     Phase.FENCE_2: _fence,
     Phase.CLAIM: _claim,
@@ -358,25 +357,25 @@ _ANSWERS: Mapping[Phase, _Answers] = {
     Phase.OWNERS: _owners,
     Phase.INTENTS: _intents,
     Phase.LEASE: _fixed(
-        e.LeaseHeld(7, clean=True), e.LeaseHeld(7, clean=False), f.LeaseBusy("worker-9"), f.LeaseUnknown("timeout")
+        m.LeaseHeld(7, clean=True), m.LeaseHeld(7, clean=False), m.LeaseBusy("worker-9"), m.LeaseUnknown("timeout")
     ),
-    Phase.TAKEOVER: _fixed(e.Waited()),
+    Phase.TAKEOVER: _fixed(m.Waited()),
     Phase.FENCE_3: _fence,
-    Phase.REVOCATION: _fixed(e.Revoked(("old-name",)), f.RevokeRefused("no permission"), f.RevokeUnknown("timeout")),
+    Phase.REVOCATION: _fixed(m.Revoked(("old-name",)), m.RevokeRefused("no permission"), m.RevokeUnknown("timeout")),
     Phase.BARRIER: _BARRIER,
-    Phase.INTENT: _fixed(e.Armed(), f.ArmRefused("another record stands"), f.ArmUnknown("timeout")),
+    Phase.INTENT: _fixed(m.Armed(), m.ArmRefused("another record stands"), m.ArmUnknown("timeout")),
     Phase.HEAD: _head,
     Phase.PUBLICATION: _publication,
-    Phase.OWN_REVOCATION: _fixed(e.Dropped(), f.DropRefused("no permission"), f.DropUnknown("timeout")),
+    Phase.OWN_REVOCATION: _fixed(m.Dropped(), m.DropRefused("no permission"), m.DropUnknown("timeout")),
     Phase.OWN_BARRIER: _BARRIER,
     Phase.OWN_HEAD: _own_head,
     Phase.OWN_FENCE: _fence,
     Phase.READ_BACK: _read_back,
-    Phase.REPORT: _fixed(e.Reported(), f.ReportRefused("no such task"), f.ReportUnknown("timeout")),
-    Phase.CONFIRMATION: _fixed(e.Confirmed(), f.ConfirmRefused("another record stands"), f.ConfirmUnknown("timeout")),
+    Phase.REPORT: _fixed(m.Reported(), m.ReportRefused("no such task"), m.ReportUnknown("timeout")),
+    Phase.CONFIRMATION: _fixed(m.Confirmed(), m.ConfirmRefused("another record stands"), m.ConfirmUnknown("timeout")),
     Phase.ACCEPTANCE: _acceptance,
-    Phase.SETTLEMENT: _fixed(e.Settled(), f.SettleRefused("another record stands"), f.SettleUnknown("timeout")),
-    Phase.CLEAN_UP: _fixed(e.CleanedUp(), f.CleanUpRefused(("workspace",)), f.CleanUpUnknown(("staging name",))),
+    Phase.SETTLEMENT: _fixed(m.Settled(), m.SettleRefused("another record stands"), m.SettleUnknown("timeout")),
+    Phase.CLEAN_UP: _fixed(m.CleanedUp(), m.CleanUpRefused(("workspace",)), m.CleanUpUnknown(("staging name",))),
 }
 
 

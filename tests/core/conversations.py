@@ -14,9 +14,9 @@ from attrs import define, field, frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call, Conversation
-from perago_core.engine import Table
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Command, Event, State
 from perago_core.ports import Entry
-from perago_core.rows import Command, Event, State
 
 S = TypeVar("S")
 K = TypeVar("K")

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from attrs import evolve
 
-from perago_core.engine import Table
-from perago_core.rows import Answers, Ask, Command, Definition, Event, Fact, Row, mentioned
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Answers, Ask, Command, Definition, Event, Fact, Row, mentioned
 
 Valuation: TypeAlias = Mapping[str, str]
 

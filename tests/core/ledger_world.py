@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from attrs import Factory, define
 
-from perago_core import codec, ledger
+from perago_core import ledger
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.ledger import Intent, SettlementKind, TargetIntent
+from perago_core.machine import codec
 from perago_core.plan import PublishPlan
 from perago_core.ports import Entry
 from perago_core.values import (

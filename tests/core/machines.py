@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from perago_core.engine import Table
-from perago_core.rows import Definition
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Definition
 
 NAMES = ("attempt", "policy", "lease", "recovery")
 

@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 from transitions import MachineError
 
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.known import Known
-from perago_core.engine import Table
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import Known
 from perago_core.errors import ProtocolError
-from perago_core.rows import Event, Row, State
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Event, Row, State
 from perago_core.values import (
     Attempt,
     Backing,
@@ -181,28 +180,28 @@ def possible(attempt: Attempt) -> tuple[Event, ...]:
     taken = evolve(current, status=TaskStatus.COMPLETED, result_execution="mine")
     failed = TaskSnapshot("wf", "t1", 0, TaskStatus.FAILED)
     return (
-        *(kind("why") for kind in _kinds() if issubclass(kind, f.Because)),
+        *(kind("why") for kind in _kinds() if issubclass(kind, m.Because)),
         *(kind() for kind in _kinds() if not fields(kind)),
-        f.TaskReloadUnknown("why", now=2.0, attempt_until=1.0),
-        *(e.BodyDone(who, changed) for who in ("mine", "theirs") for changed in (True, False)),
-        *(e.BodyFailed(who, "why", terminal) for who in ("mine", "theirs") for terminal in (True, False)),
-        *(e.StagingWanted(who) for who in ("mine", "theirs")),
-        *(e.TaskReloaded(snapshot) for snapshot in (current, taken, failed, None)),
-        e.Staged(staged),
-        *(e.ClaimStands(claim) for claim in (own, older)),
-        *(e.ClaimRead(claim) for claim in (own, older, None)),
-        *(e.ClaimsListed(claims) for claims in ((own,), (own, older))),
-        *(e.OwnersRead((("t1", snapshot),)) for snapshot in (failed, None)),
-        e.IntentsSettled(0),
-        e.IntentsSettled(0, ("i1",)),
-        *(e.LeaseHeld(7, clean) for clean in (True, False)),
-        e.Revoked(),
-        *(e.HeadSeen(head) for head in (Head(Commit(INPUT, (), "empty")), Head(theirs), Head(mine), None)),
-        e.HeadSeen(Head(theirs), now=2.0, attempt_until=1.0),
-        e.Published(CommitRef("c2")),
-        *(e.CommitSeen(commit) for commit in (mine, theirs, None)),
-        f.CleanUpRefused(("staging name",)),
-        f.CleanUpUnknown(("workspace",)),
+        m.TaskReloadUnknown("why", now=2.0, attempt_until=1.0),
+        *(m.BodyDone(who, changed) for who in ("mine", "theirs") for changed in (True, False)),
+        *(m.BodyFailed(who, "why", terminal) for who in ("mine", "theirs") for terminal in (True, False)),
+        *(m.StagingWanted(who) for who in ("mine", "theirs")),
+        *(m.TaskReloaded(snapshot) for snapshot in (current, taken, failed, None)),
+        m.Staged(staged),
+        *(m.ClaimStands(claim) for claim in (own, older)),
+        *(m.ClaimRead(claim) for claim in (own, older, None)),
+        *(m.ClaimsListed(claims) for claims in ((own,), (own, older))),
+        *(m.OwnersRead((("t1", snapshot),)) for snapshot in (failed, None)),
+        m.IntentsSettled(0),
+        m.IntentsSettled(0, ("i1",)),
+        *(m.LeaseHeld(7, clean) for clean in (True, False)),
+        m.Revoked(),
+        *(m.HeadSeen(head) for head in (Head(Commit(INPUT, (), "empty")), Head(theirs), Head(mine), None)),
+        m.HeadSeen(Head(theirs), now=2.0, attempt_until=1.0),
+        m.Published(CommitRef("c2")),
+        *(m.CommitSeen(commit) for commit in (mine, theirs, None)),
+        m.CleanUpRefused(("staging name",)),
+        m.CleanUpUnknown(("workspace",)),
     )
 
 

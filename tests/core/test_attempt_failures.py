@@ -12,15 +12,12 @@ import pytest
 from attrs import evolve
 
 from perago_core.attempt import Phase
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.known import is_accepted, is_current
-from perago_core.attempt.machine import outcome
-from perago_core.attempt.phases import BEYOND_SOFT
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import BEYOND_SOFT, is_accepted, is_current
+from perago_core.attempt.table import outcome
+from perago_core.machine.rows import Event
 from perago_core.plan import PlanKind
 from perago_core.results import Acceptance, Classification, Completed, Failed, FailedTerminally, status_of
-from perago_core.rows import Event
 from perago_core.values import Attempt, Backing, Head, TaskSnapshot, TaskStatus, claim_of
 from tests.core.attempts import (
     BACKINGS,
@@ -47,7 +44,7 @@ Choices = Mapping[Phase, Event | tuple[Event, ...]]
 
 OURS = make_attempt().execution
 FENCES = {
-    Phase.FENCE_0: {Phase.BODY: e.StagingWanted(OURS)},
+    Phase.FENCE_0: {Phase.BODY: m.StagingWanted(OURS)},
     Phase.FENCE_1: {},
     Phase.FENCE_2: {},
     Phase.FENCE_3: {},
@@ -136,7 +133,7 @@ def test_attempt_that_is_gone_is_not_current(backing: Backing) -> None:
 def test_stale_attempt_never_goes_on(backing: Backing, ledger: bool, gone: bool, phase: Phase) -> None:
     """P-05, P-04, architecture 5; rows EX FX GX 1 4: FAILED in soft as in the seed, silence elsewhere."""
     attempt = make_attempt(backing, ledger=ledger)
-    path = play(attempt, {**FENCES[phase], phase: e.TaskReloaded(None if gone else stale(attempt))})
+    path = play(attempt, {**FENCES[phase], phase: m.TaskReloaded(None if gone else stale(attempt))})
     judge = failed if backing is Backing.SOFT else silent
     assert judge(path) is Classification.ATTEMPT_STALE
     assert path.moves[-2 if backing is not Backing.SOFT else -3].before.phase is phase
@@ -147,19 +144,19 @@ def test_stale_attempt_never_stages() -> None:
     """P-03: fence 1 comes first, so there is nothing to remove."""
     for backing in Backing:
         attempt = make_attempt(backing)
-        path = play(attempt, {Phase.FENCE_1: e.TaskReloaded(stale(attempt))})
+        path = play(attempt, {Phase.FENCE_1: m.TaskReloaded(stale(attempt))})
         assert "OpenStaging" not in path.asked
-        assert path.commands[-1] == c.CleanUp()
+        assert path.commands[-1] == m.CleanUp()
 
 
 def test_attempt_that_went_stale_while_staging_removes_its_name_and_moves_nothing() -> None:
     """P-04, P-28: a staging commit, no target mutation, the name named for removal."""
     for backing in Backing:
         attempt = make_attempt(backing)
-        path = play(attempt, {Phase.FENCE_2: e.TaskReloaded(stale(attempt))})
+        path = play(attempt, {Phase.FENCE_2: m.TaskReloaded(stale(attempt))})
         assert "CommitStaging" in path.asked
         assert "MakeClaim" not in path.asked
-        assert path.commands[-1] == c.CleanUp(attempt.staging_name)
+        assert path.commands[-1] == m.CleanUp(attempt.staging_name)
 
 
 @pytest.mark.parametrize("phase", BEFORE_CLAIM, ids=lambda phase: phase.name)
@@ -169,8 +166,8 @@ def test_unreadable_task_is_failed_only_while_our_own_deadline_has_not_passed(
 ) -> None:
     """Architecture 5; rows EX FX GX 2 3 5: soft reports in any case, the others only in time."""
     attempt = make_attempt(backing, ledger=ledger)
-    in_time = play(attempt, {**FENCES[phase], phase: f.TaskReloadUnknown("timeout", now=1.0, attempt_until=1.5)})
-    too_late = play(attempt, {**FENCES[phase], phase: f.TaskReloadUnknown("timeout", now=1.5, attempt_until=1.5)})
+    in_time = play(attempt, {**FENCES[phase], phase: m.TaskReloadUnknown("timeout", now=1.0, attempt_until=1.5)})
+    too_late = play(attempt, {**FENCES[phase], phase: m.TaskReloadUnknown("timeout", now=1.5, attempt_until=1.5)})
     assert failed(in_time) is Classification.ATTEMPT_UNKNOWN
     judge = failed if backing is Backing.SOFT else silent
     assert judge(too_late) is Classification.ATTEMPT_UNKNOWN
@@ -181,19 +178,19 @@ def test_fence_under_the_lease_gives_the_lease_back(ledger: bool) -> None:
     """Architecture 5 `locked`, CW-16; rows JX1 JX2 JX3: silent if stale, FAILED if unknown in time; lease freed."""
     attempt = make_attempt(Backing.LOCKED, ledger=ledger)
     ends = [
-        silent(path := play(attempt, {Phase.FENCE_3: e.TaskReloaded(stale(attempt))})),
-        failed(play(attempt, {Phase.FENCE_3: f.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0)})),
-        silent(play(attempt, {Phase.FENCE_3: f.TaskReloadUnknown("timeout", now=3.0, attempt_until=2.0)})),
+        silent(path := play(attempt, {Phase.FENCE_3: m.TaskReloaded(stale(attempt))})),
+        failed(play(attempt, {Phase.FENCE_3: m.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0)})),
+        silent(play(attempt, {Phase.FENCE_3: m.TaskReloadUnknown("timeout", now=3.0, attempt_until=2.0)})),
     ]
     assert ends == [Classification.ATTEMPT_STALE, *[Classification.ATTEMPT_UNKNOWN] * 2]
     assert "RevokeOlder" not in path.asked
-    assert path.commands[-1] == c.CleanUp(attempt.staging_name, release_lease=True)
+    assert path.commands[-1] == m.CleanUp(attempt.staging_name, release_lease=True)
 
 
 def test_stale_explanation_names_both_sides() -> None:
     """L-10: what was polled, what the orchestrator shows now."""
     attempt = evolve(make_attempt(), worker_id="")
-    path = play(attempt, {Phase.FENCE_1: e.TaskReloaded(evolve(stale(attempt), workflow_running=False))})
+    path = play(attempt, {Phase.FENCE_1: m.TaskReloaded(evolve(stale(attempt), workflow_running=False))})
     result = outcome(path.state).result
     assert isinstance(result, Failed)
     assert result.refusal.expected == "task task-2 of workflow-1 IN_PROGRESS, retry 1, started 200, poll 1, worker -"
@@ -207,39 +204,39 @@ def test_stale_explanation_names_both_sides() -> None:
 
 
 REPORTED: list[tuple[Phase, Event, Classification]] = [
-    (Phase.WORKSPACE, f.WorkspaceRefused("x"), Classification.WORKSPACE_FAILED),
-    (Phase.WORKSPACE, f.WorkspaceUnknown("x"), Classification.WORKSPACE_FAILED),
-    (Phase.BODY, e.BodyFailed(OURS, "x"), Classification.BODY_FAILED),
-    (Phase.BODY, f.BodyLost("x"), Classification.BODY_LOST),
-    (Phase.STAGING, f.StagingRefused("x"), Classification.STAGING_FAILED),
-    (Phase.STAGING, f.StagingUnknown("x"), Classification.STAGING_UNKNOWN),
-    (Phase.UPLOAD, f.UploadRefused("x"), Classification.STAGING_FAILED),
-    (Phase.UPLOAD, f.UploadUnknown("x"), Classification.STAGING_UNKNOWN),
-    (Phase.COMMIT, f.CommitRefused("x"), Classification.STAGING_FAILED),
-    (Phase.COMMIT, f.CommitUnknown("x"), Classification.STAGING_UNKNOWN),
-    (Phase.CLAIM, f.ClaimRefused("x"), Classification.CLAIM_FAILED),
-    (Phase.CLAIMS, f.ClaimsUnknown("x"), Classification.CLAIMS_UNREADABLE),
-    (Phase.OWNERS, f.OwnersUnknown("x"), Classification.CLAIMS_UNREADABLE),
-    (Phase.INTENTS, f.IntentsUnknown("x"), Classification.LEDGER_UNAVAILABLE),
-    (Phase.INTENTS, e.IntentsSettled(3, unresolved=("operation-1",)), Classification.RECOVERY_REQUIRED),
-    (Phase.INTENTS, e.IntentsSettled(4), Classification.POLICY_CHANGED),
-    (Phase.LEASE, f.LeaseBusy("x"), Classification.LEASE_BUSY),
-    (Phase.LEASE, f.LeaseUnknown("x"), Classification.LEASE_BUSY),
-    (Phase.REVOCATION, f.RevokeRefused("x"), Classification.REVOCATION_FAILED),
-    (Phase.REVOCATION, f.RevokeUnknown("x"), Classification.REVOCATION_FAILED),
-    (Phase.BARRIER, f.BarrierRefused("x"), Classification.BARRIER_FAILED),
-    (Phase.BARRIER, f.BarrierUnknown("x"), Classification.BARRIER_FAILED),
-    (Phase.INTENT, f.ArmRefused("x"), Classification.LEDGER_UNAVAILABLE),
-    (Phase.INTENT, f.ArmUnknown("x"), Classification.LEDGER_UNAVAILABLE),
-    (Phase.HEAD, f.HeadUnknown("x"), Classification.TARGET_UNREADABLE),
-    (Phase.HEAD, e.HeadSeen(None), Classification.TARGET_MISSING),
-    (Phase.HEAD, e.HeadSeen(evolve(ON_INPUT, dirty=True)), Classification.TARGET_DIRTY),
-    (Phase.HEAD, e.HeadSeen(head("X", "W")), Classification.HEAD_ELSEWHERE),
-    (Phase.HEAD, e.HeadSeen(head("M", INPUT, "W")), Classification.HEAD_MERGED),
-    (Phase.PUBLICATION, f.PublishRefused("x"), Classification.PUBLISH_REFUSED),
+    (Phase.WORKSPACE, m.WorkspaceRefused("x"), Classification.WORKSPACE_FAILED),
+    (Phase.WORKSPACE, m.WorkspaceUnknown("x"), Classification.WORKSPACE_FAILED),
+    (Phase.BODY, m.BodyFailed(OURS, "x"), Classification.BODY_FAILED),
+    (Phase.BODY, m.BodyLost("x"), Classification.BODY_LOST),
+    (Phase.STAGING, m.StagingRefused("x"), Classification.STAGING_FAILED),
+    (Phase.STAGING, m.StagingUnknown("x"), Classification.STAGING_UNKNOWN),
+    (Phase.UPLOAD, m.UploadRefused("x"), Classification.STAGING_FAILED),
+    (Phase.UPLOAD, m.UploadUnknown("x"), Classification.STAGING_UNKNOWN),
+    (Phase.COMMIT, m.CommitRefused("x"), Classification.STAGING_FAILED),
+    (Phase.COMMIT, m.CommitUnknown("x"), Classification.STAGING_UNKNOWN),
+    (Phase.CLAIM, m.ClaimRefused("x"), Classification.CLAIM_FAILED),
+    (Phase.CLAIMS, m.ClaimsUnknown("x"), Classification.CLAIMS_UNREADABLE),
+    (Phase.OWNERS, m.OwnersUnknown("x"), Classification.CLAIMS_UNREADABLE),
+    (Phase.INTENTS, m.IntentsUnknown("x"), Classification.LEDGER_UNAVAILABLE),
+    (Phase.INTENTS, m.IntentsSettled(3, unresolved=("operation-1",)), Classification.RECOVERY_REQUIRED),
+    (Phase.INTENTS, m.IntentsSettled(4), Classification.POLICY_CHANGED),
+    (Phase.LEASE, m.LeaseBusy("x"), Classification.LEASE_BUSY),
+    (Phase.LEASE, m.LeaseUnknown("x"), Classification.LEASE_BUSY),
+    (Phase.REVOCATION, m.RevokeRefused("x"), Classification.REVOCATION_FAILED),
+    (Phase.REVOCATION, m.RevokeUnknown("x"), Classification.REVOCATION_FAILED),
+    (Phase.BARRIER, m.BarrierRefused("x"), Classification.BARRIER_FAILED),
+    (Phase.BARRIER, m.BarrierUnknown("x"), Classification.BARRIER_FAILED),
+    (Phase.INTENT, m.ArmRefused("x"), Classification.LEDGER_UNAVAILABLE),
+    (Phase.INTENT, m.ArmUnknown("x"), Classification.LEDGER_UNAVAILABLE),
+    (Phase.HEAD, m.HeadUnknown("x"), Classification.TARGET_UNREADABLE),
+    (Phase.HEAD, m.HeadSeen(None), Classification.TARGET_MISSING),
+    (Phase.HEAD, m.HeadSeen(evolve(ON_INPUT, dirty=True)), Classification.TARGET_DIRTY),
+    (Phase.HEAD, m.HeadSeen(head("X", "W")), Classification.HEAD_ELSEWHERE),
+    (Phase.HEAD, m.HeadSeen(head("M", INPUT, "W")), Classification.HEAD_MERGED),
+    (Phase.PUBLICATION, m.PublishRefused("x"), Classification.PUBLISH_REFUSED),
 ]
 LEDGER_PHASES = {Phase.INTENTS, Phase.INTENT}
-WITH_OTHERS: Choices = {Phase.CLAIMS: e.ClaimsListed((older_claim(make_attempt()),))}
+WITH_OTHERS: Choices = {Phase.CLAIMS: m.ClaimsListed((older_claim(make_attempt()),))}
 
 
 def _reaches(backing: Backing, phase: Phase, *, ledger: bool) -> bool:
@@ -272,30 +269,30 @@ def test_failure_is_reported_as_failed_and_nothing_is_published(
         {**(WITH_OTHERS if phase is Phase.OWNERS else {}), phase: event},
     )
     assert failed(path) is expected
-    assert [type(command) for command in path.commands].count(c.Publish) == (phase is Phase.PUBLICATION)
+    assert [type(command) for command in path.commands].count(m.Publish) == (phase is Phase.PUBLICATION)
     assert path.asked.count("Report") == 1
 
 
 def test_intent_that_was_armed_is_settled_when_nothing_was_published() -> None:
     """T-O12, R-23, CW-17; rows Z5 ZU5 ZX3: a refused attempt leaves no open intent, whatever became of its report."""
     for backing, _ in BACKINGS:
-        for answer in (e.Reported(), f.ReportUnknown("timeout"), f.ReportRefused("no such task")):
+        for answer in (m.Reported(), m.ReportUnknown("timeout"), m.ReportRefused("no such task")):
             attempt = make_attempt(backing, ledger=True)
-            path = play(attempt, {Phase.HEAD: e.HeadSeen(head("X", "W")), Phase.REPORT: answer})
+            path = play(attempt, {Phase.HEAD: m.HeadSeen(head("X", "W")), Phase.REPORT: answer})
             assert path.asked[-3:] == ("Report", "SettleIntent", "CleanUp")
 
 
 def test_read_only_body_that_wants_to_write_fails() -> None:
     """P-07; row B9: no name is opened for it."""
-    path = play(make_attempt(read_only=True), {Phase.BODY: e.StagingWanted(OURS)})
+    path = play(make_attempt(read_only=True), {Phase.BODY: m.StagingWanted(OURS)})
     assert failed(path) is Classification.READ_ONLY_WROTE
     assert "OpenStaging" not in path.asked
 
 
 def test_pre_check_ends_the_task_for_good_and_a_body_that_says_so_too() -> None:
     """P-29, S-36, S-37; rows B4 B5: and these are the statuses the orchestrator is told."""
-    plain = play(make_attempt(), {Phase.BODY: e.BodyFailed(OURS, "x")})
-    terminal = play(make_attempt(), {Phase.BODY: e.BodyFailed(OURS, "x", terminal=True)})
+    plain = play(make_attempt(), {Phase.BODY: m.BodyFailed(OURS, "x")})
+    terminal = play(make_attempt(), {Phase.BODY: m.BodyFailed(OURS, "x", terminal=True)})
     ends = [outcome(path.state).result for path in (plain, terminal)]
     assert isinstance(ends[0], Failed)
     assert isinstance(ends[1], FailedTerminally)
@@ -310,13 +307,13 @@ def test_pre_check_ends_the_task_for_good_and_a_body_that_says_so_too() -> None:
 @pytest.mark.parametrize("phase", [Phase.STAGING, Phase.STAGING_0], ids=lambda phase: phase.name)
 def test_name_in_doubt_is_removed_and_a_refused_one_is_not_ours(phase: Phase) -> None:
     """P-42, S-31, T-P2, T-O24; rows SX OX: never adopt a residue, never delete what somebody else made."""
-    first = {Phase.BODY: e.StagingWanted(OURS)} if phase is Phase.STAGING_0 else {}
+    first = {Phase.BODY: m.StagingWanted(OURS)} if phase is Phase.STAGING_0 else {}
     for backing in Backing:
         attempt = make_attempt(backing)
-        unknown = play(attempt, {**first, phase: f.StagingUnknown("timeout")})
-        refused = play(attempt, {**first, phase: f.StagingRefused("the name exists")})
-        assert unknown.commands[-1] == c.CleanUp(attempt.staging_name)
-        assert refused.commands[-1] == c.CleanUp(None)
+        unknown = play(attempt, {**first, phase: m.StagingUnknown("timeout")})
+        refused = play(attempt, {**first, phase: m.StagingRefused("the name exists")})
+        assert unknown.commands[-1] == m.CleanUp(attempt.staging_name)
+        assert refused.commands[-1] == m.CleanUp(None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -328,7 +325,7 @@ def test_lost_claim_is_silent(backing: Backing, ledger: bool) -> None:
     """S-40, S-17, rule 6; row K2: the winner has the same task id."""
     attempt = make_attempt(backing, ledger=ledger)
     other = evolve(claim_of(attempt, None), execution="run-9")
-    path = play(attempt, {Phase.CLAIM: e.ClaimStands(other)})
+    path = play(attempt, {Phase.CLAIM: m.ClaimStands(other)})
     assert silent(path) is Classification.CLAIM_LOST
     assert path.asked[-2:] == ("MakeClaim", "CleanUp")
     end = outcome(path.state)
@@ -340,17 +337,17 @@ def test_lost_claim_is_silent(backing: Backing, ledger: bool) -> None:
 def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool) -> None:
     """Architecture 5, T-W9, S-40, F-10; rows K3 Q1 Q2 Q3: ours goes on; another's, none, still unknown are silent."""
     attempt = make_attempt(backing, ledger=ledger)
-    lost: Choices = {Phase.CLAIM: f.ClaimUnknown("timeout")}
+    lost: Choices = {Phase.CLAIM: m.ClaimUnknown("timeout")}
     mine = claim_of(attempt, None)
 
-    ours = play(attempt, {**lost, Phase.CLAIM_CHECK: e.ClaimRead(mine)})
+    ours = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(mine)})
     assert isinstance(outcome(ours.state).result, Completed)
     at = ours.asked.index("MakeClaim")
     assert ours.asked[at : at + 3] == ("MakeClaim", "ReadClaim", "ListClaims")
 
-    other = play(attempt, {**lost, Phase.CLAIM_CHECK: e.ClaimRead(evolve(mine, execution="run-9"))})
-    nobody = play(attempt, {**lost, Phase.CLAIM_CHECK: e.ClaimRead(None)})
-    unread = play(attempt, {**lost, Phase.CLAIM_CHECK: f.ClaimReadUnknown("timeout")})
+    other = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(evolve(mine, execution="run-9"))})
+    nobody = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(None)})
+    unread = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimReadUnknown("timeout")})
     assert silent(other) is Classification.CLAIM_LOST
     assert silent(nobody) is Classification.CLAIM_LOST
     assert silent(unread) is Classification.CLAIM_FAILED
@@ -359,7 +356,7 @@ def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool)
 # ---------------------------------------------------------------------------------------------------------------------
 # Unknown publications
 
-LOST: Choices = {Phase.PUBLICATION: f.PublishUnknown("timeout")}
+LOST: Choices = {Phase.PUBLICATION: m.PublishUnknown("timeout")}
 
 
 def test_unknown_publication_in_soft_is_failed_and_never_sent_again() -> None:
@@ -385,14 +382,14 @@ def test_unknown_publication_that_is_provably_ours_completes_while_the_attempt_i
     at = path.asked.index("Publish")
     finding_out = [] if backing is Backing.ATOMIC else ["DropStaging", "PassBarrier"]
     assert list(path.asked[at + 1 :][: len(finding_out) + 3]) == [*finding_out, "ReadHead", "ReloadTask", "Report"]
-    assert path.commands[-1] == c.CleanUp(path.attempt.staging_name, release_lease=backing is Backing.LOCKED)
+    assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=backing is Backing.LOCKED)
 
 
 @every_strong_backing
 def test_unknown_publication_that_is_ours_but_stale_is_silent(backing: Backing, ledger: bool) -> None:
     """K-10, S-07; row RF1: proof of effect gives nobody the right to speak for a task that is somebody else's."""
     attempt = make_attempt(backing, ledger=ledger)
-    path = play(attempt, {**LOST, Phase.OWN_FENCE: e.TaskReloaded(stale(attempt))})
+    path = play(attempt, {**LOST, Phase.OWN_FENCE: m.TaskReloaded(stale(attempt))})
     assert silent(path) is Classification.ATTEMPT_STALE
     assert "SettleIntent" not in path.asked
 
@@ -401,8 +398,8 @@ def test_unknown_publication_that_is_ours_but_stale_is_silent(backing: Backing, 
 def test_unknown_publication_that_is_ours_with_an_unreadable_task(backing: Backing, ledger: bool) -> None:
     """Architecture 5, S-19; rows RF2 RF3: FAILED in time, silent after; the target did move, so a sweep settles."""
     attempt = make_attempt(backing, ledger=ledger)
-    in_time = play(attempt, {**LOST, Phase.OWN_FENCE: f.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0)})
-    too_late = play(attempt, {**LOST, Phase.OWN_FENCE: f.TaskReloadUnknown("timeout", now=2.0, attempt_until=2.0)})
+    in_time = play(attempt, {**LOST, Phase.OWN_FENCE: m.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0)})
+    too_late = play(attempt, {**LOST, Phase.OWN_FENCE: m.TaskReloadUnknown("timeout", now=2.0, attempt_until=2.0)})
     assert failed(in_time) is Classification.ATTEMPT_UNKNOWN
     assert silent(too_late) is Classification.ATTEMPT_UNKNOWN
     assert "SettleIntent" not in (*in_time.asked, *too_late.asked)
@@ -422,10 +419,10 @@ def test_unknown_publication_that_is_ours_with_an_unreadable_task(backing: Backi
 )
 def test_effect_that_is_not_provably_ours_is_failed(backing: Backing, ledger: bool, seen: Head | None) -> None:
     """H-19, T-O1, K-10; row R4: the same place, the same content, or the same message alone prove nothing."""
-    path = play(make_attempt(backing, ledger=ledger), {**LOST, Phase.OWN_HEAD: e.HeadSeen(seen)})
+    path = play(make_attempt(backing, ledger=ledger), {**LOST, Phase.OWN_HEAD: m.HeadSeen(seen)})
     assert failed(path) is Classification.PUBLISH_UNKNOWN
     assert "SettleIntent" not in path.asked
-    assert path.commands[-1] == c.CleanUp(path.attempt.staging_name, release_lease=False)
+    assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=False)
 
 
 @every_strong_backing
@@ -436,13 +433,13 @@ def test_return_to_the_input_is_never_adopted(backing: Backing, ledger: bool) ->
         attempt,
         {
             **LOST,
-            Phase.BODY: e.BodyDone(OURS, changed=False),
-            Phase.CLAIMS: e.ClaimsListed((older_claim(attempt),)),
-            Phase.HEAD: e.HeadSeen(ON_CHILD),
-            Phase.OWN_HEAD: e.HeadSeen(ON_INPUT),
+            Phase.BODY: m.BodyDone(OURS, changed=False),
+            Phase.CLAIMS: m.ClaimsListed((older_claim(attempt),)),
+            Phase.HEAD: m.HeadSeen(ON_CHILD),
+            Phase.OWN_HEAD: m.HeadSeen(ON_INPUT),
         },
     )
-    (sent,) = [command for command in path.commands if isinstance(command, c.Publish)]
+    (sent,) = [command for command in path.commands if isinstance(command, m.Publish)]
     assert sent.plan.kind is PlanKind.RETURN
     assert failed(path) is Classification.PUBLISH_UNKNOWN
 
@@ -451,11 +448,11 @@ def test_return_to_the_input_is_never_adopted(backing: Backing, ledger: bool) ->
 @pytest.mark.parametrize(
     ("phase", "event", "expected"),
     [
-        (Phase.OWN_REVOCATION, f.DropRefused("x"), Classification.PUBLISH_UNKNOWN),
-        (Phase.OWN_REVOCATION, f.DropUnknown("x"), Classification.PUBLISH_UNKNOWN),
-        (Phase.OWN_BARRIER, f.BarrierRefused("x"), Classification.BARRIER_FAILED),
-        (Phase.OWN_BARRIER, f.BarrierUnknown("x"), Classification.BARRIER_FAILED),
-        (Phase.OWN_HEAD, f.HeadUnknown("x"), Classification.TARGET_UNREADABLE),
+        (Phase.OWN_REVOCATION, m.DropRefused("x"), Classification.PUBLISH_UNKNOWN),
+        (Phase.OWN_REVOCATION, m.DropUnknown("x"), Classification.PUBLISH_UNKNOWN),
+        (Phase.OWN_BARRIER, m.BarrierRefused("x"), Classification.BARRIER_FAILED),
+        (Phase.OWN_BARRIER, m.BarrierUnknown("x"), Classification.BARRIER_FAILED),
+        (Phase.OWN_HEAD, m.HeadUnknown("x"), Classification.TARGET_UNREADABLE),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Event) else "",
 )
@@ -468,7 +465,7 @@ def test_whoever_cannot_find_out_has_failed_and_says_where_to_look(
     result = outcome(path.state).result
     assert isinstance(result, Failed)
     assert result.refusal.next_action.startswith("Look at the target's head")
-    assert path.commands[-1] == c.CleanUp(path.attempt.staging_name, release_lease=False)
+    assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=False)
     assert "SettleIntent" not in path.asked
 
 
@@ -476,11 +473,11 @@ def test_whoever_cannot_find_out_has_failed_and_says_where_to_look(
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (e.CommitSeen(None), Classification.PUBLISHED_ELSEWHERE),
-        (e.CommitSeen(commit(MERGED, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
-        (e.CommitSeen(commit(MERGED, INPUT, tree="tree-X")), Classification.PUBLISHED_ELSEWHERE),
-        (e.CommitSeen(commit(MERGED, INPUT, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
-        (f.CommitUnreadable("timeout"), Classification.PUBLISH_UNKNOWN),
+        (m.CommitSeen(None), Classification.PUBLISHED_ELSEWHERE),
+        (m.CommitSeen(commit(MERGED, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
+        (m.CommitSeen(commit(MERGED, INPUT, tree="tree-X")), Classification.PUBLISHED_ELSEWHERE),
+        (m.CommitSeen(commit(MERGED, INPUT, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
+        (m.CommitUnreadable("timeout"), Classification.PUBLISH_UNKNOWN),
     ],
     ids=["missing", "elsewhere", "other tree", "two parents", "unreadable"],
 )
@@ -490,7 +487,7 @@ def test_publication_that_is_not_what_was_planned_is_no_success(
     """S-04, N-05, T-F6; rows Y2 YX1: the store retried inside and it landed on a stranger's commit."""
     path = play(make_attempt(backing, ledger=ledger), {Phase.READ_BACK: event})
     assert failed(path) is expected
-    assert path.commands[-1] == c.CleanUp(path.attempt.staging_name, release_lease=False)
+    assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=False)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -501,12 +498,12 @@ def test_publication_that_is_not_what_was_planned_is_no_success(
 def test_unknown_report_is_read_back_and_no_other_status_is_reported(backing: Backing, ledger: bool) -> None:
     """N-04 row 28, T-F3, F-13; rows ZU2 ZU3: one report, then the task tells."""
     attempt = make_attempt(backing, ledger=ledger)
-    lost: Choices = {Phase.REPORT: f.ReportUnknown("timeout")}
+    lost: Choices = {Phase.REPORT: m.ReportUnknown("timeout")}
     taken = play(attempt, lost)
-    other = play(attempt, {**lost, Phase.ACCEPTANCE: e.TaskReloaded(evolve(accepted(attempt), result_execution="y"))})
-    ended = play(attempt, {**lost, Phase.ACCEPTANCE: e.TaskReloaded(stale(attempt))})
-    gone = play(attempt, {**lost, Phase.ACCEPTANCE: e.TaskReloaded(None)})
-    unread = play(attempt, {**lost, Phase.ACCEPTANCE: f.TaskReloadUnknown("timeout")})
+    other = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloaded(evolve(accepted(attempt), result_execution="y"))})
+    ended = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloaded(stale(attempt))})
+    gone = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloaded(None)})
+    unread = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloadUnknown("timeout")})
     found = [outcome(path.state).acceptance for path in (taken, other, ended, gone, unread)]
     assert found == [Acceptance.ACCEPTED, *[Acceptance.NOT_ACCEPTED] * 3, Acceptance.UNKNOWN]
     for path in (taken, other, ended, gone, unread):
@@ -518,14 +515,14 @@ def test_unknown_report_is_read_back_and_no_other_status_is_reported(backing: Ba
 @every_backing
 def test_refused_report_is_the_end_of_it(backing: Backing, ledger: bool) -> None:
     """T-P6, P-20; row ZX1: the orchestrator does not want it; nothing else is reported, a sweep settles the intent."""
-    path = play(make_attempt(backing, ledger=ledger), {Phase.REPORT: f.ReportRefused("no such task")})
+    path = play(make_attempt(backing, ledger=ledger), {Phase.REPORT: m.ReportRefused("no such task")})
     assert path.asked[-2:] == ("Report", "CleanUp")
     assert outcome(path.state).acceptance is Acceptance.NOT_ACCEPTED
 
 
 def test_soft_without_a_ledger_does_not_read_back() -> None:
     """P-27, architecture 3; rows Z1 ZU1: the seed reports and is done."""
-    path = play(make_attempt(), {Phase.REPORT: f.ReportUnknown("timeout")})
+    path = play(make_attempt(), {Phase.REPORT: m.ReportUnknown("timeout")})
     assert path.asked[-2:] == ("Report", "CleanUp")
     assert outcome(path.state).acceptance is Acceptance.UNKNOWN
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.machine import outcome, step
-from perago_core.attempt.phases import AFTER_REPORT, BEFORE_PUBLICATION, FROM_PUBLICATION, UNDER_LEASE
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import AFTER_REPORT, BEFORE_PUBLICATION, FROM_PUBLICATION, UNDER_LEASE
+from perago_core.attempt.table import outcome, step
 from perago_core.errors import ProtocolError
+from perago_core.machine.rows import Event
 from perago_core.results import Classification, Failed
-from perago_core.rows import Event
 from perago_core.values import Attempt, Backing
 from tests.core.attempts import BACKINGS, INTERRUPTS, Path, all_attempts, explore, make_attempt, menu, walk
 
@@ -44,12 +42,12 @@ def test_interruption_before_the_publication_refuses_it(backing: Backing) -> Non
                 if event is LEASE and state.phase not in UNDER_LEASE:
                     continue
                 after, commands = step(state, event)
-                assert not any(isinstance(command, c.Publish) for command in commands)
+                assert not any(isinstance(command, m.Publish) for command in commands)
                 silent = backing is not Backing.SOFT and (event is LOST or state.phase in CLAIMING)
                 assert after.phase is (Phase.CLEAN_UP if silent else Phase.REPORT)
                 if not silent:
                     (report,) = commands
-                    assert isinstance(report, c.Report)
+                    assert isinstance(report, m.Report)
                     assert isinstance(report.result, Failed)
 
 
@@ -65,14 +63,14 @@ def test_interruption_of_a_publication_makes_it_unknown(backing: Backing) -> Non
     for state in states_of(make_attempt(backing, ledger=True)):
         if state.phase is not Phase.PUBLICATION:
             continue
-        for event in (DEADLINE, LEASE, f.PublishUnknown("timeout")):
+        for event in (DEADLINE, LEASE, m.PublishUnknown("timeout")):
             after = step(state, event).state
             assert after.phase is ways[backing]
             assert after.known.uncertain
         lost, commands = step(state, LOST)
         assert lost.known.uncertain
         if backing is not Backing.SOFT:
-            assert commands == (c.CleanUp(state.subject.staging_name if state.known.staging else None),)
+            assert commands == (m.CleanUp(state.subject.staging_name if state.known.staging else None),)
 
 
 @pytest.mark.parametrize("backing", Backing)
@@ -114,8 +112,8 @@ def test_interruption_while_a_name_is_being_made_removes_the_name(event: Event) 
         for state in states:
             cleaning = step(state, event).state
             if cleaning.phase is Phase.REPORT:
-                cleaning = step(cleaning, e.Reported()).state
-            assert cleaning.pending == (c.CleanUp(attempt.staging_name),)
+                cleaning = step(cleaning, m.Reported()).state
+            assert cleaning.pending == (m.CleanUp(attempt.staging_name),)
 
 
 @pytest.mark.parametrize("event", [LOST, DEADLINE], ids=lambda event: type(event).__name__)
@@ -136,11 +134,11 @@ def test_interruption_of_a_claim_is_silent(event: Event) -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        e.BodyDone("run-9", changed=True),
-        e.BodyDone("run-9", changed=False),
-        e.BodyFailed("run-9", "x"),
-        e.BodyFailed("run-9", "x", terminal=True),
-        e.StagingWanted("run-9"),
+        m.BodyDone("run-9", changed=True),
+        m.BodyDone("run-9", changed=False),
+        m.BodyFailed("run-9", "x"),
+        m.BodyFailed("run-9", "x", terminal=True),
+        m.StagingWanted("run-9"),
     ],
     ids=repr,
 )

@@ -11,14 +11,12 @@ from functools import cache
 import pytest
 
 from perago_core.attempt import Phase
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.machine import outcome, step
+from perago_core.attempt import messages as m
+from perago_core.attempt.table import outcome, step
 from perago_core.ledger.records import SettlementKind
+from perago_core.machine.rows import Command
 from perago_core.plan import PlanKind
 from perago_core.results import Acceptance, Completed, Failed, FailedTerminally, Outcome, Refusal
-from perago_core.rows import Command
 from perago_core.values import Attempt, Backing, Operation
 from tests.core.attempts import INPUT, INTERRUPTS, Move, Path, all_attempts, explore, make_attempt, menu, walk
 
@@ -79,7 +77,7 @@ def last(path: Path, name: str, before: int | None = None) -> int:
 def unresolved(path: Path) -> bool:
     """Say whether a publication was sent whose fate nobody has found out."""
     sent = [move for move in path.moves if move.before.phase is Phase.PUBLICATION]
-    if not sent or isinstance(sent[0].event, e.Published | f.PublishRefused):
+    if not sent or isinstance(sent[0].event, m.Published | m.PublishRefused):
         return False
     return "R3" not in path.rows
 
@@ -117,8 +115,8 @@ def test_nothing_comes_between_observing_the_head_and_sending_the_plan(attempt: 
         assert path.asked[sent - 1] == "ReadHead", path
         (observed,) = answers(path, Phase.HEAD)
         publish = path.commands[sent]
-        assert isinstance(observed.event, e.HeadSeen)
-        assert isinstance(publish, c.Publish)
+        assert isinstance(observed.event, m.HeadSeen)
+        assert isinstance(publish, m.Publish)
         assert observed.event.head is not None
         assert publish.plan.expected == observed.event.head.commit.ref, path
 
@@ -151,7 +149,7 @@ def test_the_attempt_is_confirmed_again_under_the_lease(attempt: Attempt) -> Non
         assert "ReloadTask" in path.asked[lease:revoked], path
         assert lease < revoked < head, path
         (held,) = answers(path, Phase.LEASE)
-        assert isinstance(held.event, e.LeaseHeld)
+        assert isinstance(held.event, m.LeaseHeld)
         assert ("AwaitTakeover" in path.asked) == (not held.event.clean), path
 
 
@@ -208,21 +206,21 @@ def test_read_only_asks_for_nothing_but_its_body() -> None:
     for backing in Backing:
         for path in explore(make_attempt(backing, read_only=True)):
             assert {*path.asked} <= {"PrepareWorkspace", "RunBody", "Report", "CleanUp"}, path
-            assert path.commands[-1] == c.CleanUp(), path
+            assert path.commands[-1] == m.CleanUp(), path
 
 
 @on_every_writable_way
 def test_no_op_never_commits_and_never_moves_the_target_to_anything_but_the_input(attempt: Attempt) -> None:
     """S-12, P-33, T-P8: unchanged, or nothing staged after all."""
     for path in explore(attempt):
-        unchanged = any(isinstance(move.event, e.BodyDone) and not move.event.changed for move in path.moves)
+        unchanged = any(isinstance(move.event, m.BodyDone) and not move.event.changed for move in path.moves)
         if unchanged:
             assert "Upload" not in path.asked, path
             assert "CommitStaging" not in path.asked, path
-        if unchanged or any(isinstance(move.event, e.NothingStaged) for move in path.moves):
+        if unchanged or any(isinstance(move.event, m.NothingStaged) for move in path.moves):
             assert path.state.known.staged is None, path
             for command in path.commands:
-                if isinstance(command, c.Publish):
+                if isinstance(command, m.Publish):
                     assert (command.plan.kind, command.plan.commit) == (PlanKind.RETURN, INPUT), path
 
 
@@ -244,14 +242,14 @@ def test_a_backing_asks_only_for_what_it_adds(attempt: Attempt) -> None:
 @pytest.mark.parametrize("backing", Backing)
 def test_ledger_adds_evidence_and_changes_no_verdict(backing: Backing) -> None:
     """P-19, architecture 5: without its own commands and failures, the same ways and the same ends remain."""
-    own = (c.SettleIntents, c.ArmIntent, c.ConfirmIntent, c.SettleIntent)
+    own = (m.SettleIntents, m.ArmIntent, m.ConfirmIntent, m.SettleIntent)
     of_its_own = {Phase.INTENTS, Phase.INTENT}
 
     def verdicts(*, ledger: bool) -> set[tuple[tuple[Command, ...], object, object]]:
         found: set[tuple[tuple[Command, ...], object, object]] = set()
         for path in explore(make_attempt(backing, ledger=ledger)):
             if any(
-                move.before.phase in of_its_own and not isinstance(move.event, e.IntentsSettled | e.Armed)
+                move.before.phase in of_its_own and not isinstance(move.event, m.IntentsSettled | m.Armed)
                 for move in path.moves
             ) or any(row in {"I1", "ZA4"} for row in path.rows):
                 continue
@@ -273,18 +271,18 @@ def _why_completed(path: Path, ref: str) -> str:
     if path.attempt.read_only:
         return "read only"
     (seen,) = answers(path, Phase.HEAD)
-    assert isinstance(seen.event, e.HeadSeen)
+    assert isinstance(seen.event, m.HeadSeen)
     if "Publish" not in path.asked:
         return "nothing to do"
     (sent,) = answers(path, Phase.PUBLICATION)
-    if isinstance(sent.event, e.Published):
+    if isinstance(sent.event, m.Published):
         if path.attempt.backing is Backing.SOFT or ref == INPUT:
             return "published"
         (read,) = answers(path, Phase.READ_BACK)
-        assert isinstance(read.event, e.CommitSeen)
+        assert isinstance(read.event, m.CommitSeen)
         return "verified" if read.row == "Y1" else "not verified"
     found = [move.event for move in answers(path, Phase.OWN_HEAD)]
-    proven = len(found) == 1 and isinstance(found[0], e.HeadSeen) and found[0].head is not None
+    proven = len(found) == 1 and isinstance(found[0], m.HeadSeen) and found[0].head is not None
     current = [move.row for move in answers(path, Phase.OWN_FENCE)] == ["R5"]
     return "proven ours" if proven and current else "not proven"
 
@@ -317,16 +315,16 @@ def test_output_is_the_input_or_what_this_execution_published(attempt: Attempt) 
         assert result.execution == attempt.execution
         if attempt.operation is Operation.MAINTENANCE and "Publish" not in path.asked:
             (seen,) = answers(path, Phase.HEAD)
-            assert isinstance(seen.event, e.HeadSeen)
+            assert isinstance(seen.event, m.HeadSeen)
             assert seen.event.head is not None
             assert seen.event.head.commit.parents == (INPUT,), path
             continue
         (sent,) = answers(path, Phase.PUBLICATION)
-        if isinstance(sent.event, e.Published):
+        if isinstance(sent.event, m.Published):
             assert result.ref == sent.event.ref, path
         else:
             (found,) = answers(path, Phase.OWN_HEAD)
-            assert isinstance(found.event, e.HeadSeen)
+            assert isinstance(found.event, m.HeadSeen)
             assert found.event.head is not None
             assert result.ref == found.event.head.commit.ref, path
 
@@ -339,7 +337,7 @@ def test_only_a_check_or_the_body_itself_ends_a_task_for_good(attempt: Attempt) 
         if isinstance(outcome(path.state).result, FailedTerminally):
             seen += 1
             (said,) = [move.event for move in path.moves if move.row == "B5"]
-            assert isinstance(said, e.BodyFailed)
+            assert isinstance(said, m.BodyFailed)
             assert said.terminal, path
             assert "Publish" not in path.asked, path
     assert seen > 0
@@ -370,7 +368,7 @@ def test_nobody_is_told_that_nothing_was_published_when_it_may_have_been(attempt
         (sent,) = answers(path, Phase.PUBLICATION)
         for refusal in _explanations(outcome(path.state)):
             nothing = refusal.next_action.startswith("Nothing was published")
-            assert nothing == isinstance(sent.event, f.PublishRefused), path
+            assert nothing == isinstance(sent.event, m.PublishRefused), path
 
 
 @on_every_way
@@ -392,8 +390,8 @@ def test_whoever_may_have_made_a_name_removes_it(attempt: Attempt) -> None:
     """Rule 3, P-28, P-42, T-P2, S-33: from the request on, whatever came of it; a name that was refused is not ours."""
     for path in explore(attempt):
         end = path.commands[-1]
-        assert isinstance(end, c.CleanUp)
-        refused = any(isinstance(move.event, f.StagingRefused) for move in path.moves)
+        assert isinstance(end, m.CleanUp)
+        refused = any(isinstance(move.event, m.StagingRefused) for move in path.moves)
         made = "OpenStaging" in path.asked and not refused
         assert end.name == (attempt.staging_name if made else None), path
 
@@ -403,8 +401,8 @@ def test_lease_is_released_only_when_the_fate_of_the_publication_is_known(attemp
     """Architecture 5 `locked`, S-24: after an unknown publication the successor must meet an unclean lease."""
     for path in explore(attempt):
         end = path.commands[-1]
-        assert isinstance(end, c.CleanUp)
-        held = any(isinstance(move.event, e.LeaseHeld) for move in path.moves)
+        assert isinstance(end, m.CleanUp)
+        held = any(isinstance(move.event, m.LeaseHeld) for move in path.moves)
         if not held or unresolved(path):
             assert not end.release_lease, path
         elif isinstance(outcome(path.state).result, Completed) or "Publish" not in path.asked:
@@ -416,7 +414,7 @@ def test_intent_is_settled_only_by_what_is_certain(attempt: Attempt) -> None:
     """S-19, S-21, K-01, T-O3: accepted after reading the acceptance, not published if nothing can have moved."""
     for path in explore(attempt):
         for command in path.commands:
-            if not isinstance(command, c.SettleIntent):
+            if not isinstance(command, m.SettleIntent):
                 continue
             if command.kind is SettlementKind.ACCEPTED:
                 assert outcome(path.state).acceptance is Acceptance.ACCEPTED, path
@@ -424,7 +422,7 @@ def test_intent_is_settled_only_by_what_is_certain(attempt: Attempt) -> None:
             assert command.kind is SettlementKind.NOT_PUBLISHED
             assert command.ref is None
             sent = [move.event for move in answers(path, Phase.PUBLICATION)]
-            assert all(isinstance(event, f.PublishRefused) for event in sent), path
+            assert all(isinstance(event, m.PublishRefused) for event in sent), path
 
 
 def test_clean_up_never_changes_the_result() -> None:

@@ -11,15 +11,14 @@ import pytest
 from attrs import evolve
 
 from perago_core.attempt import ATTEMPT, Phase
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt.machine import outcome, start, step
-from perago_core.attempt.phases import BEYOND_SOFT
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import BEYOND_SOFT
+from perago_core.attempt.table import outcome, start, step
 from perago_core.errors import ProtocolError
 from perago_core.ledger.records import SettlementKind
+from perago_core.machine.rows import Event
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.results import Acceptance, Completed, Outcome
-from perago_core.rows import Event
 from perago_core.values import Attempt, Backing, CommitRef, claim_of
 from tests.core.attempts import (
     BACKINGS,
@@ -43,10 +42,10 @@ OURS = make_attempt().execution
 
 #: The other claims are there, their owner is dead, and its publication is what the target shows.
 ABANDONED: Choices = {
-    Phase.CLAIMS: e.ClaimsListed((older_claim(make_attempt()), claim_of(make_attempt(), None))),
-    Phase.HEAD: e.HeadSeen(ON_CHILD),
+    Phase.CLAIMS: m.ClaimsListed((older_claim(make_attempt()), claim_of(make_attempt(), None))),
+    Phase.HEAD: m.HeadSeen(ON_CHILD),
 }
-UNCHANGED: Choices = {Phase.BODY: e.BodyDone(OURS, changed=False)}
+UNCHANGED: Choices = {Phase.BODY: m.BodyDone(OURS, changed=False)}
 
 every_backing = pytest.mark.parametrize(
     ("backing", "ledger"),
@@ -190,8 +189,8 @@ def test_no_op_over_an_abandoned_publication_returns_the_target_to_the_input(bac
 @every_backing
 def test_body_that_asks_for_staging_gets_it_after_a_fence_of_its_own(backing: Backing, ledger: bool) -> None:
     """P-03, P-23; rows B7 E1 O1 B8 F2: fence before the name, none opened twice, upload after the next fence."""
-    wanted = e.StagingWanted(OURS)
-    path = run(backing, {Phase.BODY: (wanted, wanted, e.BodyDone(OURS, changed=True))}, ledger=ledger)
+    wanted = m.StagingWanted(OURS)
+    path = run(backing, {Phase.BODY: (wanted, wanted, m.BodyDone(OURS, changed=True))}, ledger=ledger)
     assert list(path.asked) == [
         *BEGIN,
         "ReloadTask",
@@ -208,13 +207,13 @@ def test_body_that_asks_for_staging_gets_it_after_a_fence_of_its_own(backing: Ba
         "Report",
         *after_the_report(backing, ledger=ledger),
     ]
-    assert path.commands[4] == c.ResumeBody(path.attempt.staging_name)
+    assert path.commands[4] == m.ResumeBody(path.attempt.staging_name)
 
 
 @every_backing
 def test_body_that_asked_for_staging_and_changed_nothing_is_a_no_op(backing: Backing, ledger: bool) -> None:
     """P-09, P-33; rows F3 F4 F5 F7: nothing is committed; the name it had already is the anchor, and is removed."""
-    path = run(backing, {Phase.BODY: (e.StagingWanted(OURS), e.BodyDone(OURS, changed=False))}, ledger=ledger)
+    path = run(backing, {Phase.BODY: (m.StagingWanted(OURS), m.BodyDone(OURS, changed=False))}, ledger=ledger)
     fence_2 = ["ReloadTask"] if backing in {Backing.CONDITIONAL, Backing.LOCKED} else []
     assert list(path.asked) == [
         *BEGIN,
@@ -227,13 +226,13 @@ def test_body_that_asked_for_staging_and_changed_nothing_is_a_no_op(backing: Bac
         "Report",
         *after_the_report(backing, ledger=ledger),
     ]
-    assert path.commands[-1] == c.CleanUp(path.attempt.staging_name, release_lease=backing is Backing.LOCKED)
+    assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=backing is Backing.LOCKED)
 
 
 @every_backing
 def test_upload_that_leaves_nothing_to_commit_is_a_no_op(backing: Backing, ledger: bool) -> None:
     """S-12, T-P8; row C2: equal content gives no empty commit and the output is the input."""
-    path = run(backing, {Phase.COMMIT: e.NothingStaged()}, ledger=ledger)
+    path = run(backing, {Phase.COMMIT: m.NothingStaged()}, ledger=ledger)
     assert list(path.asked) == [
         *BEGIN,
         "ReloadTask",
@@ -252,11 +251,11 @@ def test_upload_that_leaves_nothing_to_commit_is_a_no_op(backing: Backing, ledge
 
 def test_unclean_predecessor_is_waited_for_before_the_fence_under_the_lease() -> None:
     """W-24, architecture 5 `locked`; rows T2 D1: lease, wait, fence 3, revoke, barrier, head."""
-    path = play(make_attempt(Backing.LOCKED), {Phase.LEASE: e.LeaseHeld(7, clean=False)})
+    path = play(make_attempt(Backing.LOCKED), {Phase.LEASE: m.LeaseHeld(7, clean=False)})
     first = path.asked.index("MakeClaim")
     last = path.asked.index("ReadHead") + 1
     assert list(path.asked[first:last]) == to_the_head(Backing.LOCKED, ledger=False, takeover=True)
-    assert c.AwaitTakeover(path.attempt.budget.takeover_wait) in path.commands
+    assert m.AwaitTakeover(path.attempt.budget.takeover_wait) in path.commands
 
 
 @every_backing
@@ -266,21 +265,21 @@ def test_commands_name_this_execution_and_nothing_else(backing: Backing, ledger:
     attempt = path.attempt
     name = attempt.staging_name
     asked = {type(command): command for command in path.commands}
-    assert asked[c.OpenStaging] == c.OpenStaging(name, INPUT)
-    assert asked[c.Upload] == c.Upload(name)
-    assert asked[c.CommitStaging] == c.CommitStaging(name, "workflow-1.load.0 attempt 2 (task-2)")
-    assert asked[c.CleanUp] == c.CleanUp(name, release_lease=backing is Backing.LOCKED)
+    assert asked[m.OpenStaging] == m.OpenStaging(name, INPUT)
+    assert asked[m.Upload] == m.Upload(name)
+    assert asked[m.CommitStaging] == m.CommitStaging(name, "workflow-1.load.0 attempt 2 (task-2)")
+    assert asked[m.CleanUp] == m.CleanUp(name, release_lease=backing is Backing.LOCKED)
     if backing is not Backing.SOFT:
-        assert asked[c.MakeClaim] == c.MakeClaim(claim_of(attempt, staged_ref(attempt)))
-        assert asked[c.ReadOwners] == c.ReadOwners((("workflow-1", "task-1"),))
-        assert asked[c.ReadCommit] == c.ReadCommit(CommitRef("C"))
+        assert asked[m.MakeClaim] == m.MakeClaim(claim_of(attempt, staged_ref(attempt)))
+        assert asked[m.ReadOwners] == m.ReadOwners((("workflow-1", "task-1"),))
+        assert asked[m.ReadCommit] == m.ReadCommit(CommitRef("C"))
     if backing in {Backing.CONDITIONAL, Backing.LOCKED}:
-        assert asked[c.RevokeOlder] == c.RevokeOlder(attempt.number)
+        assert asked[m.RevokeOlder] == m.RevokeOlder(attempt.number)
     if ledger:
         token = 7 if backing is Backing.LOCKED else None
-        assert asked[c.ArmIntent] == c.ArmIntent(staged_ref(attempt), token)
-        assert asked[c.ConfirmIntent] == c.ConfirmIntent(CommitRef("C"))
-        assert asked[c.SettleIntent] == c.SettleIntent(SettlementKind.ACCEPTED, CommitRef("C"))
+        assert asked[m.ArmIntent] == m.ArmIntent(staged_ref(attempt), token)
+        assert asked[m.ConfirmIntent] == m.ConfirmIntent(CommitRef("C"))
+        assert asked[m.SettleIntent] == m.SettleIntent(SettlementKind.ACCEPTED, CommitRef("C"))
 
 
 def test_owners_are_asked_about_once_each_in_a_fixed_order() -> None:
@@ -293,8 +292,8 @@ def test_owners_are_asked_about_once_each_in_a_fixed_order() -> None:
         evolve(old, execution="run-1b"),
         claim_of(attempt, None),
     )
-    path = play(attempt, {Phase.CLAIMS: e.ClaimsListed(claims)})
-    assert c.ReadOwners((("workflow-1", "task-0"), ("workflow-1", "task-1"))) in path.commands
+    path = play(attempt, {Phase.CLAIMS: m.ClaimsListed(claims)})
+    assert m.ReadOwners((("workflow-1", "task-0"), ("workflow-1", "task-1"))) in path.commands
 
 
 @every_backing
@@ -327,7 +326,7 @@ def test_lease_comes_on_top_and_replaces_no_other_guard(ledger: bool, choices: C
 
 
 def _plans(path: Path) -> list[PublishPlan]:
-    return [command.plan for command in path.commands if isinstance(command, c.Publish)]
+    return [command.plan for command in path.commands if isinstance(command, m.Publish)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from perago_core.description import commands_of, describe, digest, mermaid
-from perago_core.engine import Table
+from perago_core.machine.description import commands_of, describe, digest, mermaid
+from perago_core.machine.engine import Table
 from tests.core.machines import NAMES, load
 from tests.core.toy import ROWS, TOY, Bake, Knead
 

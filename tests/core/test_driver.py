@@ -10,14 +10,13 @@ import pytest
 from attrs import evolve
 
 from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcome
-from perago_core.attempt import AttemptState, Phase, commands, start, step
-from perago_core.attempt.events import BodyDone, BodyFailed, StagingWanted
-from perago_core.attempt.failures import AttemptLost, DeadlineExceeded
+from perago_core.attempt import AttemptState, Phase, messages, start, step
+from perago_core.attempt.messages import AttemptLost, BodyDone, BodyFailed, DeadlineExceeded, StagingWanted
 from perago_core.budget import PublishBudget
 from perago_core.errors import ProtocolError
 from perago_core.failpoints import Edge, Failpoint
+from perago_core.machine.rows import Event
 from perago_core.results import Acceptance, Classification, Completed, Failed, Outcome
-from perago_core.rows import Event
 from perago_core.values import Attempt, Backing, Operation, TaskStatus
 from tests.core.world import INPUT, TARGET, CrashError, Fault, World
 
@@ -596,7 +595,7 @@ def test_the_loop_of_an_embedder_needs_nothing_but_start_step_and_outcome() -> N
     """P-23, P-37: no transaction verb, no callback: commands out, events in."""
     world = World()
     state, asked = start(world.attempt(1, read_only=True))
-    assert asked == (commands.PrepareWorkspace(),)
+    assert asked == (messages.PrepareWorkspace(),)
     while asked:
         (command,) = asked
         answer = command.answers.done[0]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transitions.core import Condition
 
-from perago_core.description import describe, mermaid
-from perago_core.engine import RowMachine, RowTransition, Table, build_machine, read_back
 from perago_core.errors import DefinitionError, PeragoError, ProtocolError
-from perago_core.rows import Answers, Event, Fired, Row, State, Step, asks, when
+from perago_core.machine.description import describe, mermaid
+from perago_core.machine.engine import RowMachine, RowTransition, Table, build_machine, read_back
+from perago_core.machine.rows import Answers, Event, Fired, Row, State, Step, asks, when
 from tests.core.machines import NAMES, load
 from tests.core.toy import (
     ROWS,

@@ -16,17 +16,17 @@ from perago_core.fence import (
     Decision,
     Late,
     Refused,
+    Standing,
     Unneeded,
     compensate,
     decide,
     provably_ours,
     verified,
 )
-from perago_core.owner import Standing
+from perago_core.machine.rows import Command
 from perago_core.plan import Condition, PlanKind, PublishPlan
-from perago_core.recovery import commands as recovery_commands
+from perago_core.recovery import messages as recovery_messages
 from perago_core.results import Classification
-from perago_core.rows import Command
 from perago_core.values import Attempt, Backing, Claim, Commit, CommitRef, Head, Maintained, Operation, claim_of
 from tests.core.attempts import (
     CHILD,
@@ -396,7 +396,7 @@ def test_what_is_provably_ours_is_also_verified() -> None:
 def test_recovery_can_neither_report_nor_publish_forward() -> None:
     """K-01, S-07, R-15: rolling forward is finishing the books of what the orchestrator accepted, and nothing else."""
     asked = {
-        name for name, kind in vars(recovery_commands).items() if isinstance(kind, type) and issubclass(kind, Command)
+        name for name, kind in vars(recovery_messages).items() if isinstance(kind, type) and issubclass(kind, Command)
     }
     assert asked >= {"Relocate", "Settle", "RecordAudit"}
     assert not {"Report", "Publish"} & asked

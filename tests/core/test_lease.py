@@ -21,8 +21,8 @@ from perago_core import lease as l
 from perago_core.answers import Done, Unknown
 from perago_core.budget import PublishBudget
 from perago_core.errors import CodecError, ProtocolError
-from perago_core.lease.known import FAILURES_MAX
-from perago_core.lease.records import (
+from perago_core.lease.state import (
+    FAILURES_MAX,
     decode_holder,
     decode_token,
     encode_holder,
@@ -31,7 +31,7 @@ from perago_core.lease.records import (
     token_key,
 )
 from perago_core.lease.table import FACTS, ROWS
-from perago_core.rows import Command, Event, mentioned
+from perago_core.machine.rows import Command, Event, mentioned
 from perago_core.values import Target
 from tests.core.conversations import (
     DROPPED,

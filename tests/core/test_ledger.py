@@ -11,14 +11,24 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_core import codec, ledger
+from perago_core import ledger
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.keys import escape, unescape
-from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, TargetIntent, keys
+from perago_core.ledger import (
+    Intent,
+    IntentState,
+    Movement,
+    Prepared,
+    Settlement,
+    SettlementKind,
+    TargetIntent,
+    records,
+)
 from perago_core.ledger.calls import TRIES, Talk, close, read_record, write_audit, write_prepared, write_settlement
-from perago_core.ledger.codec import Unreadable, decode, encode, pointer
+from perago_core.ledger.records import Unreadable, decode, encode, pointer
 from perago_core.ledger.records import audit_of as records_audit_of
-from perago_core.policy.records import decision_key
+from perago_core.machine import codec
+from perago_core.names import escape, unescape
+from perago_core.policy.state import decision_key
 from perago_core.ports import Entry
 from perago_core.values import Maintained, Operation, Target
 from tests.core.ledger_world import (
@@ -76,10 +86,10 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
     audit = records_audit_of(intent, settlement, "recoverer", 12)
     plan = Prepared("op-1", "recoverer", "lock 7", MOVED)
     for each in (intent, confirmed):
-        assert decode(Intent, Entry(keys.intent_key("op-1"), encode(each))) == each
-    assert decode(Settlement, Entry(keys.settled_key("op-1"), encode(settlement))) == settlement
-    assert decode(ledger.Audit, Entry(keys.audit_key("op-1"), encode(audit))) == audit
-    assert decode(Prepared, Entry(keys.prepared_key("op-1"), encode(plan))) == plan
+        assert decode(Intent, Entry(records.intent_key("op-1"), encode(each))) == each
+    assert decode(Settlement, Entry(records.settled_key("op-1"), encode(settlement))) == settlement
+    assert decode(ledger.Audit, Entry(records.audit_key("op-1"), encode(audit))) == audit
+    assert decode(Prepared, Entry(records.prepared_key("op-1"), encode(plan))) == plan
 
 
 def test_equal_records_give_equal_text() -> None:
@@ -108,7 +118,7 @@ SPOILT: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_a_record_that_cannot_be_understood_is_refused_and_kept(spoil: Callable[[dict[str, Any]], Any]) -> None:
     """R-19: newer, malformed or misplaced; never guessed, never removed."""
     world, intent = _armed()
-    key = keys.intent_key("op-1")
+    key = records.intent_key("op-1")
     world.entries[key] = json.dumps(spoil(json.loads(encode(intent))))
     before = dict(world.entries)
     answer = run(read_record(Intent, key), world)
@@ -144,7 +154,7 @@ def test_an_intent_that_cannot_exist_is_not_made() -> None:
 def test_two_targets_never_share_a_prefix(repository: str, branch: str, other: str, another: str) -> None:
     """T-O8: whatever the names, what is listed for one target is not the other's."""
     one, two = Target(repository, branch), Target(other, another)
-    same = keys.open_prefix(two).startswith(keys.open_prefix(one))
+    same = records.open_prefix(two).startswith(records.open_prefix(one))
     assert same is (one == two)
 
 
@@ -152,7 +162,7 @@ def test_two_targets_never_share_a_prefix(repository: str, branch: str, other: s
 def test_an_operation_id_is_read_back_from_its_pointer(repository: str, branch: str, operation_id: str) -> None:
     """R-20: the listing alone says which intents are open."""
     target = Target(repository, branch)
-    assert keys.operation_of(target, keys.open_key(target, operation_id)) == operation_id
+    assert records.operation_of(target, records.open_key(target, operation_id)) == operation_id
     assert unescape(escape(operation_id)) == operation_id
 
 
@@ -166,7 +176,7 @@ def test_an_armed_intent_is_found_under_each_of_its_targets_and_no_other() -> No
     assert done(run(ledger.list_open(MAIN), world)) == ("op/1 ü",)
     assert done(run(ledger.list_open(FAR), world)) == ("op/1 ü",)
     assert done(run(ledger.list_open(EU), world)) == ()
-    assert done(run(read_record(Intent, keys.intent_key("op/1 ü")), world)) == intent
+    assert done(run(read_record(Intent, records.intent_key("op/1 ü")), world)) == intent
 
 
 def test_open_intents_are_listed_in_a_fixed_order() -> None:
@@ -203,8 +213,8 @@ def test_a_refused_arm_stops_at_once() -> None:
 def test_a_record_or_pointer_that_stands_and_differs_is_not_ours() -> None:
     """T-W9: existence is not success."""
     for key, value in (
-        (keys.intent_key("op-1"), encode(evolve(intent_of(), execution="e2"))),
-        (keys.open_key(MAIN, "op-1"), pointer("op-2")),
+        (records.intent_key("op-1"), encode(evolve(intent_of(), execution="e2"))),
+        (records.open_key(MAIN, "op-1"), pointer("op-2")),
     ):
         world = empty_world()
         world.entries[key] = value
@@ -232,7 +242,7 @@ def test_a_confirmed_intent_carries_every_published_ref(fault: Fault | None) -> 
     confirmed = done(answer)
     assert confirmed.state is IntentState.CONFIRMED
     assert [each.confirmed for each in confirmed.targets] == [P1, ref("p2")]
-    assert done(run(read_record(Intent, keys.intent_key("op-1")), world)) == confirmed
+    assert done(run(read_record(Intent, records.intent_key("op-1")), world)) == confirmed
 
 
 def test_a_partly_published_intent_is_never_confirmed() -> None:
@@ -312,7 +322,7 @@ def test_failing_to_close_does_not_undo_a_settlement() -> None:
     world, intent = _armed()
     world.always["coordination", "swap"] = NotDone("no")
     assert done(run(_settle(intent), world)).kind is SettlementKind.ACCEPTED
-    assert world.under("open/") == [keys.open_key(MAIN, "op-1")]
+    assert world.under("open/") == [records.open_key(MAIN, "op-1")]
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST])
@@ -333,7 +343,7 @@ def test_a_settlement_or_audit_that_is_not_taken_leaves_the_intent_open(at: int)
         world, intent = _armed()
         answer = run(_settle(intent), world, fault, at, times=TRIES)
         assert isinstance(answer, NotDone if fault is Fault.REFUSAL else Unknown)
-        assert world.under("open/") == [keys.open_key(MAIN, "op-1")]
+        assert world.under("open/") == [records.open_key(MAIN, "op-1")]
 
 
 def test_a_settlement_names_every_target() -> None:
@@ -345,7 +355,7 @@ def test_a_settlement_names_every_target() -> None:
 
 def test_a_settlement_or_audit_that_cannot_be_read_is_refused_and_kept() -> None:
     """R-19."""
-    for key in (keys.settled_key("op-1"), keys.audit_key("op-1")):
+    for key in (records.settled_key("op-1"), records.audit_key("op-1")):
         world, intent = _armed()
         world.entries[key] = '{"schema": 2}'
         answer = run(_settle(intent), world)
@@ -373,7 +383,7 @@ def test_the_plan_that_stands_is_the_first() -> None:
 
 def test_closing_keeps_what_it_does_not_know() -> None:
     """R-19: a record, a pointer that another program wrote stays."""
-    for key in (keys.intent_key("op-1"), keys.open_key(MAIN, "op-1")):
+    for key in (records.intent_key("op-1"), records.open_key(MAIN, "op-1")):
         world, intent = _armed()
         world.entries[key] = '{"schema": 2}'
         answer = run(close(Settlement("op-1", SettlementKind.ACCEPTED, MOVED), intent), world)
@@ -444,7 +454,7 @@ def test_maintenance_is_written_down_before_the_audit() -> None:
 
 def test_maintenance_that_cannot_be_written_or_read_refuses() -> None:
     """R-19."""
-    key = keys.maintained_key(MAIN, P1)
+    key = records.maintained_key(MAIN, P1)
     for text in ('{"schema": 2}', encode(Maintained(A, ref("p2")))):
         world, intent = _armed(operation=Operation.MAINTENANCE)
         world.entries[key] = text
@@ -463,7 +473,7 @@ def test_every_intent_is_listed_whether_a_target_points_to_it_or_not() -> None:
     assert done(run(ledger.list_intents(), world)) == (first, stray)
     done(run(ledger.forget(stray), world))
     assert done(run(ledger.list_intents(), world)) == (first,)
-    world.entries[keys.intent_key("op-3")] = '{"schema": 2}'
+    world.entries[records.intent_key("op-3")] = '{"schema": 2}'
     assert isinstance(run(ledger.list_intents(), world), NotDone)
 
 
@@ -492,7 +502,7 @@ def test_reading_a_record_is_done_refused_or_unknown() -> None:
     world, _ = _armed()
     assert done(run(read_record(Intent, "intent/nobody"), world)) is None
     world.always["coordination", "get"] = Unknown("silence")
-    assert isinstance(run(read_record(Intent, keys.intent_key("op-1")), world), Unknown)
+    assert isinstance(run(read_record(Intent, records.intent_key("op-1")), world), Unknown)
 
 
 def test_listing_costs_the_same_with_any_number_of_settled_intents() -> None:

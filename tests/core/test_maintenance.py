@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perago_core.fence import Allowed, Case, Refused, Unneeded, decide, provably_ours, verified
-from perago_core.owner import Standing
+from perago_core.fence import Allowed, Case, Refused, Standing, Unneeded, decide, provably_ours, verified
 from perago_core.plan import PlanKind
 from perago_core.results import Classification
 from perago_core.values import Attempt, Backing, CommitRef, Head, Maintained, Operation

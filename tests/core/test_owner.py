@@ -7,8 +7,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_core.fence import Allowed, Case, decide
-from perago_core.owner import Standing, objection, standing
+from perago_core.fence import Allowed, Case, Standing, decide, objection, standing
 from perago_core.results import Classification
 from perago_core.values import Backing, Claim, Commit, CommitRef, TaskSnapshot, TaskStatus
 from tests.core.attempts import CHILD_TREE, INPUT, ON_CHILD, commit, head, make_attempt, older_claim, staged_ref

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perago_core.paths import LONGEST, is_ignored, problem_of
+from perago_core.names import LONGEST, is_ignored, problem_of
 
 
 @pytest.mark.parametrize("path", ["a", "a/b.parquet", "a/", "ä/ö", "a b/c", "...", "_x", "x" * LONGEST])

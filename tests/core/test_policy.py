@@ -21,11 +21,19 @@ from perago_core import policy as p
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.errors import CodecError, ProtocolError
-from perago_core.policy.known import PROBES_AUTO, PROBES_ENABLE, STORES, backoff
-from perago_core.policy.records import decision_key, decode_decision, encode_decision, latest_decision
+from perago_core.machine.rows import Command, Event, mentioned
+from perago_core.policy.state import (
+    PROBES_AUTO,
+    PROBES_ENABLE,
+    STORES,
+    backoff,
+    decision_key,
+    decode_decision,
+    encode_decision,
+    latest_decision,
+)
 from perago_core.policy.table import FACTS, ROWS
 from perago_core.ports import Entry
-from perago_core.rows import Command, Event, mentioned
 from perago_core.values import Backing
 from tests.core.conversations import (
     DROPPED,

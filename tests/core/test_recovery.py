@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 
 import perago_core.ledger
 import perago_core.recovery
-from perago_core import codec, ledger
+from perago_core import ledger
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.errors import ProtocolError
-from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, keys
+from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, records
 from perago_core.ledger.calls import TRIES, write_settlement
-from perago_core.ledger.codec import pointer
 from perago_core.ledger.records import audit_of as records_audit_of
+from perago_core.ledger.records import pointer
+from perago_core.machine import codec
+from perago_core.machine.rows import Command, Event, State
 from perago_core.names import attempt_number
 from perago_core.recovery import (
     RECOVERY,
@@ -44,9 +46,8 @@ from perago_core.recovery import (
     step,
     sweep,
 )
-from perago_core.recovery import events as e
+from perago_core.recovery import messages as m
 from perago_core.recovery.classify import AUTHORITIES, MOVEMENTS, Trail, authority, classify, next_look
-from perago_core.rows import Command, Event, State
 from perago_core.values import Backing, Commit, Head, Maintained, Operation, TaskStatus
 from tests.core.ledger_world import (
     DEAD,
@@ -100,7 +101,7 @@ def _assert_recovered(world: World, intent: Intent, kind: SettlementKind) -> Non
     """R-31: the one shared oracle. Nothing open, one audit of the right kind, nothing else moved, all of it stable."""
     assert settled_kind(world) is kind
     assert world.under("open/") == world.under("intent/") == world.under("prepared/") == []
-    assert world.under("audit/") == [keys.audit_key("op-1")]
+    assert world.under("audit/") == [records.audit_key("op-1")]
     audit = audit_of(world)
     assert audit.original_actor == intent.actor
     assert [each.target for each in audit.movements] == [each.target for each in intent.targets]
@@ -450,7 +451,7 @@ def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(spoil: str)
         world.point(MAIN, "p1", dirty=True)
     if spoil == "plan for another head":
         plan = Prepared("op-1", "earlier", GROUNDS, (Movement(MAIN, ref("p0"), A),))
-        world.entries[keys.prepared_key("op-1")] = codec.dumps(plan)
+        world.entries[records.prepared_key("op-1")] = codec.dumps(plan)
     assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
     assert world.heads()[MAIN] == P1
     _assert_recovered(world, intent, K.ABANDONED)
@@ -706,15 +707,15 @@ def test_the_advised_action_helps() -> None:
         assert _sweep(world).unresolved == ()
 
     world, intent = scene("dead", "none")
-    del world.entries[keys.intent_key("op-1")]
+    del world.entries[records.intent_key("op-1")]
     found = _one(world)
-    pointer = keys.open_key(MAIN, "op-1")
+    pointer = records.open_key(MAIN, "op-1")
     assert (found.ending, pointer in found.next_action) == (Ending.REFUSED, True)
     del world.entries[pointer]
     assert _sweep(world).unresolved == ()
 
     world, intent = scene("dead", "none")
-    misplaced = keys.open_key(EU, "op-1")
+    misplaced = records.open_key(EU, "op-1")
     world.entries[misplaced] = world.entries[pointer]
     swept = done(run(sweep(EU, Mode.SETTLE_ONLY, "recoverer"), world))
     assert (swept.outcomes[0].ending, misplaced in swept.outcomes[0].next_action) == (Ending.REFUSED, True)
@@ -932,7 +933,7 @@ def test_a_crash_between_the_removals_is_finished_by_the_next_sweep() -> None:
     """CW-24, R-18: the record is gone, a pointer is left; it is closed without a second audit."""
     world, intent = _two("dead", "none", "none")
     done(run(ledger.settle(intent, K.NOT_PUBLISHED, (Movement(MAIN, A, A), Movement(FAR, A, A)), "worker-1", 1), world))
-    world.entries[keys.open_key(FAR, "op-1")] = pointer("op-1")
+    world.entries[records.open_key(FAR, "op-1")] = pointer("op-1")
     (found,) = done(run(sweep(FAR, Mode.SETTLE_ONLY, "recoverer"), world)).outcomes
     assert found.ending is Ending.ALREADY_SETTLED
     assert audit_of(world).actor == "worker-1"
@@ -946,8 +947,8 @@ def test_a_crash_between_the_removals_is_finished_by_the_next_sweep() -> None:
 EVENTS = sorted(
     (
         each
-        for _, each in inspect.getmembers(e, inspect.isclass)
-        if issubclass(each, Event) and each not in {Event, e.Because}
+        for _, each in inspect.getmembers(m, inspect.isclass)
+        if issubclass(each, Event) and each not in {Event, m.Because}
     ),
     key=lambda each: each.__name__,
 )
@@ -957,20 +958,20 @@ def _sample(kind: type[Event]) -> Event:
     settlement = Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),))
     plan = Prepared("op-1", "one", GROUNDS, (Movement(MAIN, P1, A),))
     samples: list[Event] = [
-        e.RecordFound(intent_of()),
-        e.SettlementFound(settlement),
-        e.SettlementStands(settlement),
-        e.TaskSeen(TASKS["dead"]),
-        e.PlanRead(plan),
-        e.PlanStands(plan),
-        e.OwnersRead(dead=True),
-        e.TargetsSeen((_trail(empty_world(), "p1"),)),
-        e.AuditStands(records_audit_of(intent_of(), settlement, "one", 1)),
+        m.RecordFound(intent_of()),
+        m.SettlementFound(settlement),
+        m.SettlementStands(settlement),
+        m.TaskSeen(TASKS["dead"]),
+        m.PlanRead(plan),
+        m.PlanStands(plan),
+        m.OwnersRead(dead=True),
+        m.TargetsSeen((_trail(empty_world(), "p1"),)),
+        m.AuditStands(records_audit_of(intent_of(), settlement, "one", 1)),
     ]
     for each in samples:
         if type(each) is kind:
             return each
-    return kind("because") if issubclass(kind, e.Because) else kind()
+    return kind("because") if issubclass(kind, m.Because) else kind()
 
 
 def test_an_event_that_is_not_allowed_is_loud_and_changes_nothing() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from perago_core import codec
 from perago_core.attempt import ATTEMPT
-from perago_core.trace import Tracer, TraceRecord
+from perago_core.machine import codec
+from perago_core.machine.trace import Tracer, TraceRecord
 from tests.core.attempts import Path, all_attempts, make_attempt, play, walk
 
 

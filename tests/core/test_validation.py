@@ -15,13 +15,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_core.attempt import failures as f
-from perago_core.attempt.phases import AFTER_REPORT, BEFORE_PUBLICATION, BEYOND_SOFT, FROM_PUBLICATION, UNDER_LEASE
-from perago_core.attempt.phases import Phase as AttemptPhase
-from perago_core.engine import Table
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import AFTER_REPORT, BEFORE_PUBLICATION, BEYOND_SOFT, FROM_PUBLICATION, UNDER_LEASE
+from perago_core.attempt.state import Phase as AttemptPhase
 from perago_core.errors import DefinitionError
-from perago_core.rows import ALWAYS, Command, Definition, Event, Fact, Guard, Row, State, mentioned, when
-from perago_core.validation import validate
+from perago_core.machine.engine import Table, validate
+from perago_core.machine.rows import ALWAYS, Command, Definition, Event, Fact, Guard, Row, State, mentioned, when
 from tests.core.hollow import cases, hollow
 from tests.core.machines import NAMES, definition, load
 from tests.core.toy import (
@@ -269,7 +268,7 @@ def test_only_interruptions_can_be_dropped() -> None:
     assert events <= set(table.interrupts)
 
 
-@pytest.mark.parametrize("event", [f.AttemptLost, f.DeadlineExceeded], ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event", [m.AttemptLost, m.DeadlineExceeded], ids=lambda event: event.__name__)
 def test_an_attempt_can_be_interrupted_in_every_phase_but_the_last(event: type[Event]) -> None:
     """Rule 4: an interruption is never an event nobody foresaw."""
     refusing = {phase for phase in AttemptPhase if event.__name__ not in load("attempt").allowed(phase)}

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from attrs import evolve, field, frozen
 
-from perago_core.rows import ALWAYS, Answers, Ask, Command, Definition, Event, Fact, Row, State, asks, when
+from perago_core.machine.rows import ALWAYS, Answers, Ask, Command, Definition, Event, Fact, Row, State, asks, when
 from perago_core.value import Value
 
 

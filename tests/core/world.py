@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 from attrs import Factory, define, evolve, field
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.attempt.events import BodyDone, BodyEvent
+from perago_core.attempt.messages import BodyDone, BodyEvent
 from perago_core.driver import Ports, drive
 from perago_core.failpoints import Failpoint
 from perago_core.names import attempt_number
 from perago_core.plan import Condition, PlanKind, PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Entry
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import (

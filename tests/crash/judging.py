@@ -12,8 +12,7 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_core.driver import run
-from perago_core.ledger.codec import decode
-from perago_core.ledger.records import Audit, Settlement, SettlementKind
+from perago_core.ledger.records import Audit, Settlement, SettlementKind, decode
 from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.collecting import collect

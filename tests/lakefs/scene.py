@@ -15,7 +15,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from perago_core.answers import Answer, Done
-from perago_core.attempt.events import BodyDone, BodyEvent
+from perago_core.attempt.messages import BodyDone, BodyEvent
 from perago_core.driver import Ports, drive
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Sink

@@ -12,7 +12,7 @@ from perago_core.answers import Unknown
 from perago_core.garbage import Living, abandoned_names
 from perago_core.names import task_id_of
 from perago_core.plan import PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
 from perago_lakefs import LakeFSStore, hook

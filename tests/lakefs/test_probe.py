@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from perago_core.answers import Answer, Done, Unknown
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from tests.conformance.support import done, refused
 from tests.lakefs.gateway import Gateway
 from tests.lakefs.scene import Scene

@@ -19,9 +19,9 @@ from attrs import frozen
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.driver import Ports, run
 from perago_core.lease import LeaseRequest
-from perago_core.lease.keeper import Keeper
+from perago_core.lease.run import Keeper
 from perago_core.policy import OnIndeterminate, Policy, PolicySettings, Resolved, outcome, perform, start, step
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Coordination
 from perago_core.values import Target
 

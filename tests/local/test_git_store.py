@@ -14,7 +14,7 @@ from attrs import evolve
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.names import task_prefix
 from perago_core.plan import Condition, PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.values import Backing, CommitRef, Target, claim_of
 from perago_local.git import GitStore
 from perago_local.git.answers import Uncertain

@@ -15,7 +15,7 @@ from attrs import Factory, define
 from perago_core import ledger
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt import AttemptState
-from perago_core.attempt.execution import Execution
+from perago_core.attempt.run import Execution
 from perago_core.calls import Call
 from perago_core.driver import Ports, run
 from perago_core.ports import Assignment

@@ -10,9 +10,9 @@ import pytest
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call
 from perago_core.lease import LeaseRequest
-from perago_core.lease.keeper import Keeper
-from perago_core.recovery.known import Mode
-from perago_core.recovery.sweeping import sweep
+from perago_core.lease.run import Keeper
+from perago_core.recovery.run import sweep
+from perago_core.recovery.state import Mode
 from perago_simulation.machines.lake import COMMITS, MAIN, TASKS
 from perago_simulation.machines.lease_times import BUDGET, TARGET
 from perago_simulation.machines.locks import Bounds as LockBounds

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perago_core.attempt import ATTEMPT
-from perago_core.attempt import asks as ask
-from perago_core.attempt.phases import Phase
-from perago_core.rows import Row, when
+from perago_core.attempt import ATTEMPT, table
+from perago_core.attempt.state import Phase
+from perago_core.machine.rows import Row, when
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
 from perago_simulation.mutants.known_bugs import BUGS
@@ -72,16 +71,16 @@ def _claims_listed_after_the_barrier() -> tuple[Row, ...]:
             first = when(claim="ours", guarded_by="revocation")
             rows += [
                 evolve(each, when=when(claim="ours", guarded_by=others)),
-                evolve(each, id=f"{each.id}-first", when=first, next=Phase.REVOCATION, ask=ask.revoke_older),
+                evolve(each, id=f"{each.id}-first", when=first, next=Phase.REVOCATION, ask=table.revoke_older),
             ]
         elif each.id == "A2":
             then = when(ledger="off", guarded_by="revocation")
             rows += [
                 evolve(each, when=when(ledger="off", guarded_by=others)),
-                evolve(each, id="A2-then", when=then, next=Phase.CLAIMS, ask=ask.list_claims),
+                evolve(each, id="A2-then", when=then, next=Phase.CLAIMS, ask=table.list_claims),
             ]
         elif each.id in {"LG2", "NG2"}:
-            rows.append(evolve(each, next=Phase.HEAD, ask=ask.read_head))
+            rows.append(evolve(each, next=Phase.HEAD, ask=table.read_head))
         else:
             rows.append(each)
     return tuple(rows)

@@ -15,15 +15,15 @@ EXAMPLES = Path(__file__).parents[2] / "simulation" / "examples"
 
 #: A worker that takes no answer for a yes: S-05, no success is reported out of doubt.
 BROKEN = """
-from perago_core import events, failures, step
+from perago_core import messages, step
 
 def hopeful(state, event):
-    if isinstance(event, failures.PublishUnknown):
-        event = events.Published(state.known.decision.plan.commit)
+    if isinstance(event, messages.PublishUnknown):
+        event = messages.Published(state.known.decision.plan.commit)
     return step(state, event)
 
 def fragile(state, event):
-    if isinstance(event, events.HeadSeen):
+    if isinstance(event, messages.HeadSeen):
         raise RuntimeError("no head today")
     return step(state, event)
 """
@@ -123,7 +123,7 @@ def test_the_plugin_imports_nothing_heavy_where_nobody_simulates(pytester: pytes
     """pytest loads it wherever the package is installed."""
     pytester.makepyfile("""
         import sys
-        HEAVY = {"hypothesis", "perago_simulation.world.model", "perago_core.engine"}
+        HEAVY = {"hypothesis", "perago_simulation.world.model", "perago_core.machine.engine"}
         def test_it(): assert not HEAVY & set(sys.modules)
     """)
     run(pytester).assert_outcomes(passed=1)

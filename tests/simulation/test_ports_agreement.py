@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perago_core.attempt import commands as c
-from perago_core.rows import Command
+from perago_core.attempt import messages as m
+from perago_core.machine.rows import Command
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.safety import PROPERTIES, Judge, Property, When
@@ -131,18 +131,18 @@ def nobody_waits(_setting: Setting, world: World) -> str | None:
 def intent_of_the_dead(_setting: Setting, world: World) -> str | None:
     dead = any(world.runs[run].fate is DEAD for run in world.intents)
     asking = any(
-        run.state is not None and any(isinstance(each, c.SettleIntents) for each in run.state.pending)
+        run.state is not None and any(isinstance(each, m.SettleIntents) for each in run.state.pending)
         for run in world.runs
     )
     return "a sweep is due" if dead and asking else None
 
 
 TURNS: dict[str, tuple[Setting, Judge]] = {
-    "a barrier": (setting(Backing.CONDITIONAL), begun_meets(c.PassBarrier)),
-    "a barrier under a lease": (setting(Backing.LOCKED, pauses=False), begun_meets(c.PassBarrier)),
-    "a revocation": (setting(Backing.CONDITIONAL), begun_meets(c.RevokeOlder)),
-    "a claim": (setting(Backing.ATOMIC), begun_meets(c.MakeClaim)),
-    "a drop": (setting(Backing.CONDITIONAL, losses=1, attempts=1), begun_meets(c.DropStaging, its_own=True)),
+    "a barrier": (setting(Backing.CONDITIONAL), begun_meets(m.PassBarrier)),
+    "a barrier under a lease": (setting(Backing.LOCKED, pauses=False), begun_meets(m.PassBarrier)),
+    "a revocation": (setting(Backing.CONDITIONAL), begun_meets(m.RevokeOlder)),
+    "a claim": (setting(Backing.ATOMIC), begun_meets(m.MakeClaim)),
+    "a drop": (setting(Backing.CONDITIONAL, losses=1, attempts=1), begun_meets(m.DropStaging, its_own=True)),
     "two updates": (setting(Backing.SOFT), two_begun),
     "two updates with claims": (setting(Backing.ATOMIC), two_begun),
     "a dead sender": (setting(Backing.CONDITIONAL), nobody_waits),

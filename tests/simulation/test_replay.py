@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from attrs import evolve
 
-from perago_core.description import digest
+from perago_core.machine.description import digest
 from perago_core.values import Backing
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.search import explore

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from attrs import evolve
 
-from perago_core.description import digest
+from perago_core.machine.description import digest
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
 from perago_simulation.report import Story, columns, page, sequence, story

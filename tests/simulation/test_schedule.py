@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perago_core.attempt.phases import Phase
+from perago_core.attempt.state import Phase
 from perago_core.values import Backing
 from perago_simulation.mutants.tables import attempts, skip
 from perago_simulation.runs.replay_line import LineError, line_of, model_of, read_line

@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from perago_core.attempt import ATTEMPT
-from perago_core.rows import Row
+from perago_core.machine.rows import Row
 from perago_simulation import tlc
 from perago_simulation.explore.exploration import Exploration
 from perago_simulation.explore.search import explore

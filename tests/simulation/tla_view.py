@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterator
 
 from perago_core.attempt import ATTEMPT, AttemptState, Known
-from perago_core.attempt import commands as c
-from perago_core.fence import Allowed, Decision, Refused, Unneeded
-from perago_core.owner import Standing
+from perago_core.attempt import messages as m
+from perago_core.fence import Allowed, Decision, Refused, Standing, Unneeded
+from perago_core.machine.rows import Event, Row, Step
 from perago_core.results import Classification, Completed, Refusal, Result
-from perago_core.rows import Event, Row, Step
 from perago_core.values import Attempt, Claim
 from perago_simulation.tlc import Tla, record
 from perago_simulation.world.history import chain
@@ -202,7 +201,7 @@ def _objection(actual: str) -> Tla:
 def _reported(state: AttemptState) -> Result | None:
     """What is being reported, or has been."""
     (command,) = state.pending
-    return command.result if isinstance(command, c.Report) else state.known.result
+    return command.result if isinstance(command, m.Report) else state.known.result
 
 
 def _result(result: Result | None) -> Tla:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve, frozen
 
-from perago_core.attempt.events import BodyFailed
+from perago_core.attempt.messages import BodyFailed
 from perago_core.results import Failed
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
 from perago_spark.process.pool import WarmBody

@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 from perago_core.answers import Done
-from perago_core.attempt.events import BodyFailed, StagingWanted
+from perago_core.attempt.messages import BodyFailed, StagingWanted
 from perago_core.driver import drive
 from perago_core.results import Completed, Failed, Outcome
 from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from perago_core import Completed, Failpoint, Ports, drive
-from perago_core.attempt.execution import Observer
+from perago_core.attempt.run import Observer
 from perago_core.failpoints import Edge
 from perago_core.values import Attempt, Backing
 from tests.core.world import Fault, Faults, World

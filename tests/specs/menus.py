@@ -26,12 +26,11 @@ from perago_core.ledger.records import (
     TargetIntent,
     audit_of,
 )
+from perago_core.machine.rows import Event
 from perago_core.recovery import Mode, Recovery, RecoveryState
 from perago_core.recovery import Phase as RecoveryPhase
-from perago_core.recovery import commands as rc
-from perago_core.recovery import events as r
+from perago_core.recovery import messages as m
 from perago_core.recovery.classify import Trail
-from perago_core.rows import Event
 from perago_core.values import Backing, Commit, CommitRef, Head, Operation, Target, TaskSnapshot, TaskStatus
 
 SILENT = "timeout"
@@ -223,74 +222,74 @@ EARLIER = Settlement("operation-1", SettlementKind.ABANDONED, (Movement(MAIN, IN
 
 
 def _record(_state: RecoveryState) -> list[Event]:
-    found = [r.RecordFound(each) for each in INTENTS]
-    return [*found, r.RecordGone(), r.RecordUnreadable("a newer program's"), r.RecordUnknown(SILENT)]
+    found = [m.RecordFound(each) for each in INTENTS]
+    return [*found, m.RecordGone(), m.RecordUnreadable("a newer program's"), m.RecordUnknown(SILENT)]
 
 
 def _earlier_settlement(_state: RecoveryState) -> list[Event]:
     return [
-        r.SettlementAbsent(),
-        r.SettlementFound(EARLIER),
-        r.SettlementUnreadable("a newer program's"),
-        r.SettlementReadUnknown(SILENT),
+        m.SettlementAbsent(),
+        m.SettlementFound(EARLIER),
+        m.SettlementUnreadable("a newer program's"),
+        m.SettlementReadUnknown(SILENT),
     ]
 
 
 def _authority(_state: RecoveryState) -> list[Event]:
-    return [*(r.TaskSeen(each) for each in TASKS), r.TaskUnknown(SILENT)]
+    return [*(m.TaskSeen(each) for each in TASKS), m.TaskUnknown(SILENT)]
 
 
 def _owners(_state: RecoveryState) -> list[Event]:
-    return [r.OwnersRead(dead=True), r.OwnersRead(dead=False), r.OwnersUnknown(SILENT)]
+    return [m.OwnersRead(dead=True), m.OwnersRead(dead=False), m.OwnersUnknown(SILENT)]
 
 
 def _targets(state: RecoveryState) -> list[Event]:
     # The first target may look like anything; the others, if there are any, are where they were.
     assert state.known.intent is not None
     others = (_ON_INPUT,) * (len(state.known.intent.targets) - 1)
-    return [*(r.TargetsSeen((each, *others)) for each in TRAILS), r.TargetsUnknown(SILENT)]
+    return [*(m.TargetsSeen((each, *others)) for each in TRAILS), m.TargetsUnknown(SILENT)]
 
 
 def _earlier_plan(_state: RecoveryState) -> list[Event]:
     return [
-        r.PlanRead(None),
-        r.PlanRead(PLAN),
-        r.PlanUnreadable("a newer program's"),
-        r.PlanReadUnknown(SILENT),
+        m.PlanRead(None),
+        m.PlanRead(PLAN),
+        m.PlanUnreadable("a newer program's"),
+        m.PlanReadUnknown(SILENT),
     ]
 
 
 def _plan(state: RecoveryState) -> list[Event]:
-    stands = [r.PlanStands(each.prepared) for each in state.pending if isinstance(each, rc.WritePlan)]
-    return [*stands, r.PlanRefused("no permission"), r.PlanUnknown(SILENT)]
+    stands = [m.PlanStands(each.prepared) for each in state.pending if isinstance(each, m.WritePlan)]
+    return [*stands, m.PlanRefused("no permission"), m.PlanUnknown(SILENT)]
 
 
 def _relocation(_state: RecoveryState) -> list[Event]:
-    return [r.Relocated(), r.RelocationRefused("the head is another"), r.RelocationUnknown(SILENT)]
+    return [m.Relocated(), m.RelocationRefused("the head is another"), m.RelocationUnknown(SILENT)]
 
 
 def _settlement(state: RecoveryState) -> list[Event]:
-    stands = [r.SettlementStands(each.settlement) for each in state.pending if isinstance(each, rc.Settle)]
+    stands = [m.SettlementStands(each.settlement) for each in state.pending if isinstance(each, m.Settle)]
     return [
         *stands,
-        r.SettlementStands(EARLIER),
-        r.SettlementRefused("no permission"),
-        r.SettlementUnknown(SILENT),
+        m.SettlementStands(EARLIER),
+        m.SettlementRefused("no permission"),
+        m.SettlementUnknown(SILENT),
     ]
 
 
 def _audit(state: RecoveryState) -> list[Event]:
     subject = state.subject
     stands = [
-        r.AuditStands(audit_of(each.intent, each.settlement, subject.actor, subject.at))
+        m.AuditStands(audit_of(each.intent, each.settlement, subject.actor, subject.at))
         for each in state.pending
-        if isinstance(each, rc.RecordAudit)
+        if isinstance(each, m.RecordAudit)
     ]
-    return [*stands, r.AuditRefused("another record contradicts it"), r.AuditUnknown(SILENT)]
+    return [*stands, m.AuditRefused("another record contradicts it"), m.AuditUnknown(SILENT)]
 
 
 def _closing(_state: RecoveryState) -> list[Event]:
-    return [r.Closed(), r.ClosingRefused("no permission"), r.ClosingUnknown(SILENT)]
+    return [m.Closed(), m.ClosingRefused("no permission"), m.ClosingUnknown(SILENT)]
 
 
 _Answers: TypeAlias = Callable[[RecoveryState], list[Event]]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from perago_core.description import digest, mermaid
+from perago_core.machine.description import digest, mermaid
 from tests.specs.vectors import MACHINES, vectors
 
 SPECS = Path(__file__).parents[2] / "specs"

@@ -16,11 +16,11 @@ from typing import Any
 from attrs import frozen
 
 from perago_core import attempt, lease, policy, recovery
-from perago_core.codec import plain
-from perago_core.description import digest
-from perago_core.engine import Table
 from perago_core.errors import ProtocolError
-from perago_core.rows import Command, Event
+from perago_core.machine.codec import plain
+from perago_core.machine.description import digest
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Command, Event
 from perago_core.value import Value
 from specs.reference import told
 from tests.core import attempts

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from perago_core.engine import Table
-from perago_core.rows import Command, Event, State
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Command, Event, State
 
 Menu: TypeAlias = Callable[[Any], list[Event]]
 

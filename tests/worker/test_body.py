@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve
 
 from perago_core.answers import Done, Unknown
-from perago_core.attempt.events import BodyDone, BodyFailed
+from perago_core.attempt.messages import BodyDone, BodyFailed
 from perago_core.results import Completed, Failed
 from perago_worker.body import system
 from perago_worker.body.bodies import Bodies, TemplateError

@@ -18,7 +18,7 @@ import pytest
 from attrs import define, field
 
 from perago_core.answers import Done
-from perago_core.attempt.events import BodyFailed
+from perago_core.attempt.messages import BodyFailed
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_worker.inside import InTheWorker

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from perago_core.answers import Done
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed
+from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_worker.errors import TaskTerminalError
 from perago_worker.inside import InTheWorker

@@ -21,9 +21,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from perago_core.answers import NotDone, Unknown
+from perago_core.machine.trace import TraceRecord
 from perago_core.plan import PublishPlan
 from perago_core.results import Completed, Failed
-from perago_core.trace import TraceRecord
 from perago_core.values import Attempt, Backing, CommitRef
 from perago_worker.telemetry import COUNTERS, OpenTelemetry, Silence, instruments, trace_file
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from perago_core import codec, outcome, start, step
-from perago_core.attempt import ATTEMPT, events
-from perago_core.rows import Event
-from perago_core.trace import Tracer
+from perago_core import outcome, start, step
+from perago_core.attempt import ATTEMPT, messages
+from perago_core.machine import codec
+from perago_core.machine.rows import Event
+from perago_core.machine.trace import Tracer
 from perago_core.values import (
     Attempt,
     Backing,
@@ -89,17 +90,17 @@ def publishing(attempt: Attempt, commit: str) -> list[Event]:
     ours = TaskSnapshot("wf", attempt.task_id, 0, TaskStatus.IN_PROGRESS)
     staged = StagedRef("lake", attempt.staging_name, CommitRef(commit), f"tree-{commit}")
     return [
-        events.WorkspaceReady(),
-        events.BodyDone(attempt.execution, changed=True),
-        events.TaskReloaded(ours),
-        events.StagingOpened(),
-        events.Uploaded(),
-        events.Staged(staged),
-        events.TaskReloaded(ours),
-        events.HeadSeen(Head(Commit(attempt.input, (), "tree"))),
-        events.Published(CommitRef(commit)),
-        events.Reported(),
-        events.CleanedUp(),
+        messages.WorkspaceReady(),
+        messages.BodyDone(attempt.execution, changed=True),
+        messages.TaskReloaded(ours),
+        messages.StagingOpened(),
+        messages.Uploaded(),
+        messages.Staged(staged),
+        messages.TaskReloaded(ours),
+        messages.HeadSeen(Head(Commit(attempt.input, (), "tree"))),
+        messages.Published(CommitRef(commit)),
+        messages.Reported(),
+        messages.CleanedUp(),
     ]
 
 
@@ -128,7 +129,7 @@ def test_an_accepted_result_that_left_the_branch_breaks_S_01_at_the_step_that_sh
 def test_a_strangers_commits_on_top_lose_nothing_once_the_store_has_said_what_they_stand_on() -> None:
     one, two = an_attempt("load", 1, "A"), an_attempt("sum", 1, "P")
     happens = publishing(two, "Q")
-    happens[7] = events.HeadSeen(Head(Commit(CommitRef("S2"), (CommitRef("S1"),), "tree")))
+    happens[7] = messages.HeadSeen(Head(Commit(CommitRef("S2"), (CommitRef("S1"),), "tree")))
     first = recorded(one, publishing(one, "P"), "load 1", range(100, 111))
     second = recorded(two, happens[:8], "sum 1", range(200, 208))
     told = tell("a run", [first, second], [completed(one, "P", 109)], {"S1": ("P",), "S2": ("S1",)})
@@ -141,7 +142,7 @@ def test_a_strangers_commits_on_top_lose_nothing_once_the_store_has_said_what_th
 def test_nothing_is_claimed_of_a_head_whose_ancestors_nobody_knows() -> None:
     one, two = an_attempt("load", 1, "A"), an_attempt("sum", 1, "P")
     happens = publishing(two, "Q")
-    happens[7] = events.HeadSeen(Head(Commit(CommitRef("S9"), (CommitRef("S8"),), "tree")))
+    happens[7] = messages.HeadSeen(Head(Commit(CommitRef("S9"), (CommitRef("S8"),), "tree")))
     first = recorded(one, publishing(one, "P"), "load 1", range(100, 111))
     second = recorded(two, happens[:8], "sum 1", range(200, 208))
     known = tell("a run", [first], [completed(one, "P", 109)])

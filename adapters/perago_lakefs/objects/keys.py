@@ -6,7 +6,7 @@ fence away for everybody. So that folder is invisible to every sync: it is neith
 
 from __future__ import annotations
 
-from perago_core.paths import problem_of
+from perago_core.names import problem_of
 from perago_lakefs.answers import Refused
 from perago_lakefs.hook import FOLDER
 

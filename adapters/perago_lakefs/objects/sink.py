@@ -19,8 +19,7 @@ from urllib.parse import quote
 from attrs import frozen
 
 from perago_core.answers import Answer
-from perago_core.names import is_staging_name
-from perago_core.paths import is_ignored
+from perago_core.names import is_ignored, is_staging_name
 from perago_core.ports import Stored
 from perago_lakefs.answers import HttpError, Refused, answer
 from perago_lakefs.connection import Connection

@@ -10,7 +10,7 @@ import pygit2
 from attrs import frozen
 
 from perago_core.answers import Answer
-from perago_core.paths import is_ignored
+from perago_core.names import is_ignored
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_local.git import objects, staging, trees

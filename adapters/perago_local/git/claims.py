@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pygit2
 
-from perago_core.codec import dumps, loads
+from perago_core.machine.codec import dumps, loads
 from perago_core.values import Claim, Target
 from perago_local.git.repository import CLAIMS, PACKED, raised_ref, record_ref, refs_under, target_of, task_key
 from perago_local.git.tickets import Moves, exclusively

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.owner import Standing
+from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 import pygit2
 from attrs import field, frozen
 
-from perago_core.checks import count, maybe, text
 from perago_core.names import attempt_number
-from perago_core.value import Value
+from perago_core.value import Value, count, maybe, text
 from perago_core.values import CommitRef, StagedRef
 from perago_local.git import trees
 from perago_local.git.answers import Refused

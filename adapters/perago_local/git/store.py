@@ -12,7 +12,7 @@ import pygit2
 
 from perago_core.answers import Answer
 from perago_core.plan import PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pygit2
 from pygit2.enums import FileMode
 
-from perago_core.paths import problem_of
+from perago_core.names import problem_of
 from perago_core.ports import Stored
 from perago_local.git.answers import Refused
 

@@ -20,9 +20,8 @@ from typing import Any, TypeAlias, TypeGuard
 
 from attrs import field, frozen
 
-from perago_core.checks import a, count, many, maybe, seconds, text
 from perago_core.contract import PARAMS, WORKSPACE, workspace_document
-from perago_core.value import Value
+from perago_core.value import Value, a, count, many, maybe, seconds, text
 from perago_core.values import CommitRef, Target
 
 Json: TypeAlias = Any

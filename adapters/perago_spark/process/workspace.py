@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 from attrs import define, field, frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed, StagingWanted
+from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef, Operation
 from perago_spark.api.datasets import Assignment

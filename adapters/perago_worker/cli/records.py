@@ -10,8 +10,8 @@ from rich.table import Table
 
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit
-from perago_core.policy.events import Decision
-from perago_core.policy.records import PREFIX, latest_decision
+from perago_core.policy.messages import Decision
+from perago_core.policy.state import PREFIX, latest_decision
 from perago_worker.cli.console import AsJson, CommandError, add_commands, out, print_json, project_of, teaching
 from perago_worker.ops.recover import audits
 

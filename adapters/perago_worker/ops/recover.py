@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
-from perago_core.ledger.codec import Unreadable, decode
-from perago_core.ledger.records import Audit, SettlementKind
+from perago_core.ledger.records import Audit, SettlementKind, Unreadable, decode
 from perago_core.recovery import Mode, Swept, sweep
 from perago_core.values import Target
 from perago_worker.stack import Stack

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from attrs import asdict, field, frozen
 
-from perago_core.checks import count, text
-from perago_core.value import Value
+from perago_core.value import Value, count, text
 from perago_simulation.properties.safety import PROPERTIES
 from perago_simulation.runs.embedding import Embedded, own_runtime, own_store
 from perago_simulation.runs.replay_line import line_of

@@ -9,10 +9,9 @@ from multiprocessing import get_context
 
 from attrs import evolve, frozen
 
-from perago_core.attempt import ATTEMPT
-from perago_core.attempt import asks as ask
-from perago_core.attempt.phases import Phase
-from perago_core.rows import Ask, Row, when
+from perago_core.attempt import ATTEMPT, table
+from perago_core.attempt.state import Phase
+from perago_core.machine.rows import Ask, Row, when
 from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.explore.first_violation import hunt
@@ -61,20 +60,20 @@ class Effect(Value):
 
 
 def _swap_revocation_and_barrier() -> tuple[Row, ...]:
-    into = [evolve(each, next=Phase.BARRIER, ask=ask.pass_barrier) for each in _into(Phase.REVOCATION)]
-    then = [leads(each, Phase.REVOCATION, ask.revoke_older) for each in ("A1", "A2")]
-    return _split(with_rows(*into, *then), "V1", (Phase.INTENT, ask.arm_intent), (Phase.HEAD, ask.read_head))
+    into = [evolve(each, next=Phase.BARRIER, ask=table.pass_barrier) for each in _into(Phase.REVOCATION)]
+    then = [leads(each, Phase.REVOCATION, table.revoke_older) for each in ("A1", "A2")]
+    return _split(with_rows(*into, *then), "V1", (Phase.INTENT, table.arm_intent), (Phase.HEAD, table.read_head))
 
 
 def _list_before_claim() -> tuple[Row, ...]:
     """Look at the other claims first, claim afterwards; then on to the guard of the backing."""
-    first = [leads(each, Phase.CLAIMS, ask.list_claims) for each in ("F5", "G3")]
-    then = [evolve(each, next=Phase.CLAIM, ask=ask.make_claim) for each in _from("LG", "NG", "L2", "N1")]
+    first = [leads(each, Phase.CLAIMS, table.list_claims) for each in ("F5", "G3")]
+    then = [evolve(each, next=Phase.CLAIM, ask=table.make_claim) for each in _from("LG", "NG", "L2", "N1")]
     last = (
-        ("lease", Phase.LEASE, ask.acquire_lease),
-        ("revocation", Phase.REVOCATION, ask.revoke_older),
-        ("claim", Phase.HEAD, ask.read_head),
-        ("nothing", Phase.HEAD, ask.read_head),
+        ("lease", Phase.LEASE, table.acquire_lease),
+        ("revocation", Phase.REVOCATION, table.revoke_older),
+        ("claim", Phase.HEAD, table.read_head),
+        ("nothing", Phase.HEAD, table.read_head),
     )
     rows: list[Row] = []
     for each in with_rows(*first, *then):
@@ -82,7 +81,7 @@ def _list_before_claim() -> tuple[Row, ...]:
             rows.append(each)
             continue
         with_ledger = when(claim="ours", ledger="on")
-        rows.append(evolve(each, when=with_ledger, next=Phase.INTENTS, ask=ask.settle_intents))
+        rows.append(evolve(each, when=with_ledger, next=Phase.INTENTS, ask=table.settle_intents))
         for guard, to, asked in last:
             pattern = when(claim="ours", ledger="off", guarded_by=guard)
             rows.append(evolve(each, id=f"{each.id}-{guard}", when=pattern, next=to, ask=asked))
@@ -96,11 +95,11 @@ def _lease_before_claim() -> tuple[Row, ...]:
         if each.id == "G3":
             rows.append(evolve(each, when=when(attempt="current", backing=("atomic", "conditional"))))
             locked = when(attempt="current", backing="locked")
-            rows.append(evolve(each, id="G3-locked", when=locked, next=Phase.LEASE, ask=ask.acquire_lease))
+            rows.append(evolve(each, id="G3-locked", when=locked, next=Phase.LEASE, ask=table.acquire_lease))
         elif each.id in {"T1", "D1"}:
-            rows.append(evolve(each, next=Phase.CLAIM, ask=ask.make_claim))
+            rows.append(evolve(each, next=Phase.CLAIM, ask=table.make_claim))
         elif each.next is Phase.LEASE:
-            rows.append(evolve(each, next=Phase.FENCE_3, ask=ask.reload_task))
+            rows.append(evolve(each, next=Phase.FENCE_3, ask=table.reload_task))
         else:
             rows.append(each)
     return tuple(rows)

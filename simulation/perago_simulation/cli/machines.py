@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from perago_core.description import describe, digest, mermaid
-from perago_core.engine import Table
+from perago_core.machine.description import describe, digest, mermaid
+from perago_core.machine.engine import Table
 from perago_simulation.cli.console import results, write_json
 from perago_simulation.cli.options import AsJson
 from perago_simulation.runs.trace_check import check_trace

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import partial
 
-from perago_core.attempt import commands as c
+from perago_core.attempt import messages as m
 from perago_simulation.explore.cells import Numbers, Place, Watch, cells_in
 from perago_simulation.explore.memo import Memo, Step, step_of, steps_of
 from perago_simulation.world.model import Model, Part
@@ -97,5 +97,5 @@ def _local(numbers: Numbers, index: int, part: Part, watch: Watch) -> list[Step]
 def _has_ended(world: World, run: Run) -> bool:
     """Say whether an execution asks only about its own task, and that has ended for good."""
     assert run.state is not None
-    asks = isinstance(run.state.pending[0], c.ReloadTask | c.Report)
+    asks = isinstance(run.state.pending[0], m.ReloadTask | m.Report)
     return asks and world.rare is None and world.tasks[run.task].status is not OPEN

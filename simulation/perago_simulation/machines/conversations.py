@@ -14,8 +14,8 @@ from attrs import frozen
 
 from perago_core.answers import Answer
 from perago_core.calls import Call, Conversation
-from perago_core.engine import Table
-from perago_core.rows import Command, Event, K, S, State
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Command, Event, K, S, State
 from perago_core.value import Value
 
 Answers: TypeAlias = tuple[Answer[Any], ...]

@@ -15,8 +15,8 @@ from perago_core import fence
 from perago_core.answers import Answer, Done
 from perago_core.budget import PublishBudget
 from perago_core.lease import LeaseHold, LeaseKnown, LeaseRequest, hold
-from perago_core.lease.known import RENEWAL_PART
-from perago_core.rows import State
+from perago_core.lease.state import RENEWAL_PART
+from perago_core.machine.rows import State
 from perago_core.values import Attempt, Backing, Commit, CommitRef, Head, StagedRef, Target
 from perago_simulation.machines.conversations import Running
 

@@ -15,8 +15,8 @@ from attrs import frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call
-from perago_core.engine import Table
 from perago_core.lease import LEASE, LeaseHold, LeaseKnown, LeaseRequest, Phase, ReleaseWanted, Ticked, perform
+from perago_core.machine.engine import Table
 from perago_core.value import Value
 from perago_simulation.machines.conversations import Perform, Runner
 from perago_simulation.machines.lease_times import BUDGET, FLIGHT, NOW, TARGET, Leasing, ended, held_by, may_send, older

@@ -13,24 +13,20 @@ from attrs import evolve, field, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call, Conversation
-from perago_core.engine import Table
-from perago_core.lease import events as lease_events
+from perago_core.lease import messages as lease_messages
 from perago_core.ledger import Settlement
-from perago_core.ledger.codec import encode
-from perago_core.ledger.keys import settled_key
-from perago_core.policy import commands as policy_commands
-from perago_core.policy import events as policy_events
-from perago_core.policy.calls import perform as policy_talk
-from perago_core.policy.known import REMEMBER as POLICY_LESSONS
-from perago_core.policy.known import proposal
-from perago_core.policy.phases import Phase as PolicyPhase
-from perago_core.policy.records import decision_key, encode_decision
-from perago_core.recovery import asks as recovery_asks
-from perago_core.recovery import commands as recovery_commands
-from perago_core.recovery import events as recovery_events
-from perago_core.recovery.calls import perform as recovery_talk
-from perago_core.recovery.phases import Phase as RecoveryPhase
-from perago_core.rows import Ask, Command, Definition, Fact, Row
+from perago_core.ledger.records import encode, settled_key
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Ask, Command, Definition, Fact, Row
+from perago_core.policy import messages as policy_messages
+from perago_core.policy.run import perform as policy_talk
+from perago_core.policy.state import REMEMBER as POLICY_LESSONS
+from perago_core.policy.state import Phase as PolicyPhase
+from perago_core.policy.state import decision_key, encode_decision, proposal
+from perago_core.recovery import messages as recovery_messages
+from perago_core.recovery import table as recovery_table
+from perago_core.recovery.run import perform as recovery_talk
+from perago_core.recovery.state import Phase as RecoveryPhase
 from perago_core.value import Value
 from perago_simulation.machines.conversations import Perform
 from perago_simulation.machines.scenes import scene
@@ -133,15 +129,15 @@ def _keeps_its_own(state: Any, _event: Any) -> Any:  # noqa: ANN401  a lesson of
 
 
 def _probe_spends_stores(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
-    known = POLICY_LESSONS[policy_events.ProbeUnknown](state, event)
+    known = POLICY_LESSONS[policy_messages.ProbeUnknown](state, event)
     return evolve(known, stores=known.stores + 1)
 
 
 def _long_rest(_settings: object, _known: object, _event: object) -> Command:
-    return policy_commands.BackOff(1000.0)
+    return policy_messages.BackOff(1000.0)
 
 
-_REST_LONG = Ask(policy_commands.BackOff, _long_rest, "long_rest")
+_REST_LONG = Ask(policy_messages.BackOff, _long_rest, "long_rest")
 
 
 def _overwriting(key: str, text: str) -> Generator[Call, Answer[Any], None]:
@@ -152,28 +148,28 @@ def _overwriting(key: str, text: str) -> Generator[Call, Answer[Any], None]:
 
 def _overwriting_decision(command: Command, settings: Any) -> Conversation:  # noqa: ANN401  what the machine is about
     """Store a decision over whatever stands."""
-    if not isinstance(command, policy_commands.StoreDecision):
+    if not isinstance(command, policy_messages.StoreDecision):
         return (yield from policy_talk(command, settings))
     key, text = decision_key(command.decision.epoch), encode_decision(command.decision)
     yield from _overwriting(key, text)
-    return policy_events.DecisionStood(command.decision)
+    return policy_messages.DecisionStood(command.decision)
 
 
 def _overwriting_settlement(command: Command, subject: Any) -> Conversation:  # noqa: ANN401  what the machine is about
     """Settle over whatever stands."""
-    if not isinstance(command, recovery_commands.Settle):
+    if not isinstance(command, recovery_messages.Settle):
         return (yield from recovery_talk(command, subject))
     settlement: Settlement = command.settlement
     key = settled_key(settlement.operation_id)
     yield from _overwriting(key, encode(settlement))
-    return recovery_events.SettlementStands(settlement)
+    return recovery_messages.SettlementStands(settlement)
 
 
 def _first_target_only(command: Command, subject: Any) -> Conversation:  # noqa: ANN401  what the machine is about
     """Settle the first target of an intent by itself."""
-    if isinstance(command, recovery_commands.Settle):
+    if isinstance(command, recovery_messages.Settle):
         settlement = command.settlement
-        command = recovery_commands.Settle(evolve(settlement, movements=settlement.movements[:1]))
+        command = recovery_messages.Settle(evolve(settlement, movements=settlement.movements[:1]))
     return (yield from recovery_talk(command, subject))
 
 
@@ -195,19 +191,19 @@ _SWEEP, _MOVING, _AT_WORK = (
 
 # fmt: off
 MUTANTS = (
-    Mutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_events.Granted, _no_margin)),
+    Mutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_messages.Granted, _no_margin)),
     Mutant("any lock is mine", "a lock that stands is taken for one's own (T-W12)", "S-23", _TWO, always("holder", "mine")),
-    Mutant("same token", "the token of the last holder is used again (T-W5)", "S-23b", _SENDS, learns(lease_events.TokenFound, _same_token)),
-    Mutant("never unclean", "a holder that vanished counts as one that released (T-W14, W-24)", "S-24b", _SENDS, learns(lease_events.TokenFound, _clean_anyway)),
+    Mutant("same token", "the token of the last holder is used again (T-W5)", "S-23b", _SENDS, learns(lease_messages.TokenFound, _same_token)),
+    Mutant("never unclean", "a holder that vanished counts as one that released (T-W14, W-24)", "S-24b", _SENDS, learns(lease_messages.TokenFound, _clean_anyway)),
     Mutant("K4 as K3", "a renewal answered after the deadline brings the lease back", "S-25", _TWO, leads_as("K4", "K3")),
     Mutant("K5 as K6", "who is told that the lease is gone goes on", "S-25", _TWO, leads_as("K5", "K6")),
     Mutant("H2 as H3", "nobody renews: a lease is given up when it is due", "L-04", _PROMPT, leads_as("H2", "H3")),
     Mutant("T8 resolves", "who could not store uses its own finding (W-14)", "S-28", _NODES, leads_to("T8", PolicyPhase.RESOLVED)),
-    Mutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_events.DecisionStood, _keeps_its_own)),
-    Mutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_events.DecisionStood, _keeps_its_own)),
+    Mutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
+    Mutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
     Mutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
-    Mutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_events.DecisionFound, _skips_an_epoch)),
-    Mutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(policy_events.ProbeUnknown, _probe_spends_stores)),
+    Mutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_messages.DecisionFound, _skips_an_epoch)),
+    Mutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(policy_messages.ProbeUnknown, _probe_spends_stores)),
     Mutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
     Mutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),
     Mutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),
@@ -219,7 +215,7 @@ MUTANTS = (
     Mutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06")),
     Mutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only),
     Mutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside settling, one dies", talk=_overwriting_settlement),
-    Mutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_asks.close)),
+    Mutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_table.close)),
     Mutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11")),
     Mutant("D06 as D16", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
     Mutant("E2 as E1", "a settled intent is left listed (R-04)", "L-06", _SWEEP, leads_as("E2", "E1")),

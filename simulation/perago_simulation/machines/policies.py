@@ -16,8 +16,9 @@ from attrs import evolve, frozen
 from perago_core import ledger
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
-from perago_core.engine import Table
 from perago_core.errors import CodecError
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Fact
 from perago_core.policy import (
     POLICY,
     Begun,
@@ -33,10 +34,8 @@ from perago_core.policy import (
     outcome,
     perform,
 )
-from perago_core.policy.known import PROBES_AUTO, PROBES_ENABLE, STORES, backoff
-from perago_core.policy.records import PREFIX, decision_key, decode_decision
+from perago_core.policy.state import PREFIX, PROBES_AUTO, PROBES_ENABLE, STORES, backoff, decision_key, decode_decision
 from perago_core.ports import Entry
-from perago_core.rows import Fact
 from perago_core.value import Value
 from perago_simulation.machines.conversations import Answers, Perform, Runner, Running, Said, Talks
 from perago_simulation.machines.model import Cluster, Label, Left, Moves, World

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from attrs import frozen
 
-from perago_core import codec, ledger
+from perago_core import ledger
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call
-from perago_core.engine import Table
 from perago_core.ledger import Audit, Intent, IntentState, Settlement, SettlementKind
-from perago_core.ledger.keys import audit_key, intent_key, open_key, prepared_key, settled_key
+from perago_core.ledger.records import audit_key, intent_key, open_key, prepared_key, settled_key
+from perago_core.machine import codec
+from perago_core.machine.engine import Table
 from perago_core.plan import PlanKind
 from perago_core.recovery import RECOVERY, Mode, Recovery, RecoveryKnown, perform
 from perago_core.value import Value

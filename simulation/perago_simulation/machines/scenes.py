@@ -13,11 +13,11 @@ from typing import Any
 from attrs import field, frozen
 
 from perago_core.lease import LEASE
-from perago_core.lease.calls import perform as lease_talk
+from perago_core.lease.run import perform as lease_talk
 from perago_core.policy import POLICY, OnIndeterminate, Policy
-from perago_core.policy.calls import perform as policy_talk
+from perago_core.policy.run import perform as policy_talk
 from perago_core.recovery import RECOVERY, Mode
-from perago_core.recovery.calls import perform as recovery_talk
+from perago_core.recovery.run import perform as recovery_talk
 from perago_core.value import Value
 from perago_simulation.machines import locks as lock_promises
 from perago_simulation.machines import policies as policy_promises

@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 from attrs import field, frozen
 
 from perago_core.attempt import ATTEMPT, AttemptState, Known
-from perago_core.attempt.phases import Phase
-from perago_core.rows import Event, Row, Step
+from perago_core.attempt.state import Phase
+from perago_core.machine.rows import Event, Row, Step
 from perago_core.value import Value
 from perago_core.values import Attempt, Backing
 from perago_simulation.explore.first_violation import Found, hunt

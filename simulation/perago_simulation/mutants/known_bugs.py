@@ -11,9 +11,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from perago_core.attempt import asks as ask
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
+from perago_core.attempt import messages as m
+from perago_core.attempt import table
 from perago_core.plan import Condition, PlanKind
 from perago_core.value import Value
 from perago_core.values import Backing
@@ -43,42 +42,42 @@ _BY_ID = {"name": None}
 # fmt: off
 BUGS = (
     Bug("no anchor", "T-P10", "a no-op has no name and relocates by commit id", _BY_NAME, way.on(way.no_anchor)),
-    Bug("relocate by id", "T-P11, C5", "a relocation names a commit, not the staging name", _BY_NAME, way.learning(e.HeadSeen, lesson.head_seen(plan=_BY_ID, kinds=_RELOCATIONS))),
-    Bug("merge by id", "T-P11, C9", "a merge names a commit, not the staging name", _BY_NAME, way.learning(e.HeadSeen, lesson.head_seen(plan=_BY_ID, kinds=(PlanKind.MERGE,)))),
-    Bug("owners all dead", "C6, T-O9", "the owner rule does not ask whether the owner has ended", _STRONG, way.learning(e.OwnersRead, lesson.owners_all_dead)),
-    Bug("one owner", "T-O1", "the owner rule looks at one of several records with the same tree", _STRONG, way.learning(e.HeadSeen, lesson.head_seen(lesson.claims(lesson.only_one_owner)))),
-    Bug("own claim counts", "L-03", "the owner rule counts the attempt's own record", _STRONG, way.learning(e.HeadSeen, lesson.head_seen(lesson.claims(lesson.own_counts)))),
-    Bug("numbers ignored", "T-W5", "the owner rule lets an older attempt replace a newer one", _STRONG, way.learning(e.HeadSeen, lesson.head_seen(lesson.claims(lesson.numbers_ignored)))),
-    Bug("no owner rule", "C1, C3", "any child of the input is taken for abandoned", _STRONG, way.learning(e.HeadSeen, lesson.head_seen(lesson.anybody_is_abandoned))),
-    Bug("any descendant", "C5, T-O14", "the head rule accepts any descendant of the input", _ALL, way.learning(e.HeadSeen, lesson.head_seen(lesson.any_descendant))),
-    Bug("first parent only", "C2, T-P9", "the head rule looks at the first parent and not at their number", _ALL, way.learning(e.HeadSeen, lesson.head_seen(lesson.first_parent_only))),
+    Bug("relocate by id", "T-P11, C5", "a relocation names a commit, not the staging name", _BY_NAME, way.learning(m.HeadSeen, lesson.head_seen(plan=_BY_ID, kinds=_RELOCATIONS))),
+    Bug("merge by id", "T-P11, C9", "a merge names a commit, not the staging name", _BY_NAME, way.learning(m.HeadSeen, lesson.head_seen(plan=_BY_ID, kinds=(PlanKind.MERGE,)))),
+    Bug("owners all dead", "C6, T-O9", "the owner rule does not ask whether the owner has ended", _STRONG, way.learning(m.OwnersRead, lesson.owners_all_dead)),
+    Bug("one owner", "T-O1", "the owner rule looks at one of several records with the same tree", _STRONG, way.learning(m.HeadSeen, lesson.head_seen(lesson.claims(lesson.only_one_owner)))),
+    Bug("own claim counts", "L-03", "the owner rule counts the attempt's own record", _STRONG, way.learning(m.HeadSeen, lesson.head_seen(lesson.claims(lesson.own_counts)))),
+    Bug("numbers ignored", "T-W5", "the owner rule lets an older attempt replace a newer one", _STRONG, way.learning(m.HeadSeen, lesson.head_seen(lesson.claims(lesson.numbers_ignored)))),
+    Bug("no owner rule", "C1, C3", "any child of the input is taken for abandoned", _STRONG, way.learning(m.HeadSeen, lesson.head_seen(lesson.anybody_is_abandoned))),
+    Bug("any descendant", "C5, T-O14", "the head rule accepts any descendant of the input", _ALL, way.learning(m.HeadSeen, lesson.head_seen(lesson.any_descendant))),
+    Bug("first parent only", "C2, T-P9", "the head rule looks at the first parent and not at their number", _ALL, way.learning(m.HeadSeen, lesson.head_seen(lesson.first_parent_only))),
     Bug("claim only", "2.6", "a soft fence with claim and owner rule: the store checks nothing", _BY_NAME, way.store(revocable_names=False, barrier=False, conditional_merge=False)),
-    Bug("always ours", "T-W9, S-05", "whatever is at the head after an unknown publication is called ours", _STRONG, way.learning(e.HeadSeen, lesson.always_ours)),
-    Bug("ours by tree", "T-O1", "an equal tree is called ours, wherever it stands", _STRONG, way.learning(e.HeadSeen, lesson.ours_by_tree)),
-    Bug("head only", "C.4", "compare-and-swap on the head, without the claim", (Backing.ATOMIC,), way.learning(e.HeadSeen, lesson.head_seen(plan={"condition": Condition.HEAD}))),
+    Bug("always ours", "T-W9, S-05", "whatever is at the head after an unknown publication is called ours", _STRONG, way.learning(m.HeadSeen, lesson.always_ours)),
+    Bug("ours by tree", "T-O1", "an equal tree is called ours, wherever it stands", _STRONG, way.learning(m.HeadSeen, lesson.ours_by_tree)),
+    Bug("head only", "C.4", "compare-and-swap on the head, without the claim", (Backing.ATOMIC,), way.learning(m.HeadSeen, lesson.head_seen(plan={"condition": Condition.HEAD}))),
     Bug("compare-and-swap only", "C.4", "compare-and-swap on the head, without claim and owner rule", (Backing.ATOMIC,), way.on(way.cas_only)),
     Bug("sent again", "T-O5, N-02", "a publication without an answer is sent again", _ALL, way.on(way.sent_again)),
     Bug("claims released", "T-W10", "clean-up takes the claim away", _STRONG, way.ClaimsReleased),
     Bug("older claims raise", "T-W5", "the store lets an older attempt raise its claim over a newer one", (Backing.ATOMIC,), way.OlderClaimsRaise),
     Bug("claim by existence", "T-W9", "a claim that exists is taken for ours", _STRONG, way.on(way.existence_is_ours)),
-    Bug("revoke everything", "T-O22", "newer names are revoked too, and our own", _BY_NAME, way.on(lambda: way.asking(ask.revoke_older, way.revoke_everything))),
-    Bug("revoke nothing", "C9", "the revocation names nobody", _BY_NAME, way.on(lambda: way.asking(ask.revoke_older, way.revoke_nothing))),
+    Bug("revoke everything", "T-O22", "newer names are revoked too, and our own", _BY_NAME, way.on(lambda: way.asking(table.revoke_older, way.revoke_everything))),
+    Bug("revoke nothing", "C9", "the revocation names nobody", _BY_NAME, way.on(lambda: way.asking(table.revoke_older, way.revoke_nothing))),
     Bug("names not revocable", "T-F6, C9", "the store carries out requests whose name is gone", _BY_NAME, way.store(revocable_names=False)),
     Bug("hollow barrier", "T-F6, C9", "updates the store had begun outlive the barrier", _BY_NAME, way.store(barrier=False)),
     Bug("head not checked", "T-O16, C4", "the store does not check the expected head of a merge", (Backing.ATOMIC, Backing.CONDITIONAL), way.store(conditional_merge=False)),
     Bug("relocation not checked", "C5", "the store does not check the expected head of a relocation", (Backing.ATOMIC,), way.store(conditional_relocate=False)),
     Bug("claim not checked", "C6", "the store does not check the claim", (Backing.ATOMIC,), way.store(conditional_claim=False)),
-    Bug("forgotten name", "T-P2", "a name whose making is in doubt is not cleaned up", _ALL, way.learning(f.StagingUnknown, lesson.staging_refused)),
+    Bug("forgotten name", "T-P2", "a name whose making is in doubt is not cleaned up", _ALL, way.learning(m.StagingUnknown, lesson.staging_refused)),
     Bug("reported first", "T-F3", "the result is reported before it is published", _ALL, way.on(way.reported_first)),
-    Bug("lease always released", "T-W14", "the lease is released although the publication's fate is open", (Backing.LOCKED,), way.on(lambda: way.asking(ask.clean_up, way.release_always))),
-    Bug("target written", "P-24, S-11", "the staging name is the target itself", _ALL, way.on(lambda: way.asking(ask.open_staging, way.open_the_target))),
+    Bug("lease always released", "T-W14", "the lease is released although the publication's fate is open", (Backing.LOCKED,), way.on(lambda: way.asking(table.clean_up, way.release_always))),
+    Bug("target written", "P-24, S-11", "the staging name is the target itself", _ALL, way.on(lambda: way.asking(table.open_staging, way.open_the_target))),
     Bug("refusal completed", "P-22", "who refuses the head reports the input as if all were well", _ALL, way.on(way.refusal_completed)),
-    Bug("another's name", "T-P1", "clean-up guesses the name, and removes the first execution's", _ALL, way.on(lambda: way.asking(ask.clean_up, way.clean_up_another))),
+    Bug("another's name", "T-P1", "clean-up guesses the name, and removes the first execution's", _ALL, way.on(lambda: way.asking(table.clean_up, way.clean_up_another))),
     Bug("eager collector", "T-O23", "names of attempts at work are collected", _ALL, way.EagerCollector),
     Bug("claims collected early", "T-W10", "the claim of any attempt that has ended is collected", _STRONG, way.collecting_early),
     Bug("asks for ever", "R2", "a stale attempt asks again until it is current", _ALL, way.on(way.asks_until_current)),
     Bug("waits for ever", "R1", "a busy lease is asked for again and again, and none expires", (Backing.LOCKED,), lambda setting: way.ImmortalLease(setting, way.waits_for_the_lease())),
-    Bug("lease kept", "T-W16", "the lease is never released", (Backing.LOCKED,), way.on(lambda: way.asking(ask.clean_up, way.release_never))),
+    Bug("lease kept", "T-W16", "the lease is never released", (Backing.LOCKED,), way.on(lambda: way.asking(table.clean_up, way.release_never))),
 )
 # fmt: on
 

@@ -13,11 +13,10 @@ from typing import Any, TypeAlias
 from attrs import evolve
 
 from perago_core.attempt import ATTEMPT, Known
-from perago_core.attempt.phases import Phase
-from perago_core.engine import Table
+from perago_core.attempt.state import Phase
 from perago_core.errors import DefinitionError
-from perago_core.rows import Ask, Event, Guard, Row, State
-from perago_core.validation import validate
+from perago_core.machine.engine import Table, validate
+from perago_core.machine.rows import Ask, Event, Guard, Row, State
 from perago_core.values import Attempt
 
 Attempts: TypeAlias = Table[Attempt, Known]

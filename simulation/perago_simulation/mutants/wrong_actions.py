@@ -7,14 +7,12 @@ from typing import TypeAlias
 
 from attrs import evolve
 
-from perago_core.attempt import ATTEMPT, Known
-from perago_core.attempt import asks as ask
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt.phases import Phase
+from perago_core.attempt import ATTEMPT, Known, table
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import Phase
+from perago_core.machine.rows import Ask, Command, Event, asks
 from perago_core.plan import Condition, PlanKind
 from perago_core.results import Completed
-from perago_core.rows import Ask, Command, Event, asks
 from perago_core.values import Attempt
 from perago_simulation.mutants.tables import Attempts, attempts, leads, row, skip, with_rows
 from perago_simulation.mutants.wrong_learning import anybody_is_abandoned, head_seen
@@ -28,48 +26,48 @@ Make: TypeAlias = Callable[[Setting], Model]
 # What an attempt asks for
 
 
-@asks(c.RevokeOlder)
+@asks(m.RevokeOlder)
 def revoke_everything(attempt: Attempt, _known: Known, _event: object) -> Command:
     """Revoke newer names too."""
-    return c.RevokeOlder(attempt.number + 100)
+    return m.RevokeOlder(attempt.number + 100)
 
 
-@asks(c.RevokeOlder)
+@asks(m.RevokeOlder)
 def revoke_nothing(_attempt: Attempt, _known: Known, _event: object) -> Command:
     """Revoke nobody."""
-    return c.RevokeOlder(0)
+    return m.RevokeOlder(0)
 
 
-@asks(c.Report)
+@asks(m.Report)
 def report_staged(attempt: Attempt, known: Known, _event: object) -> Command:
     """Report what was staged."""
     ref = attempt.input if known.staged is None else known.staged.commit
-    return c.Report(Completed(ref, known.output, attempt.execution))
+    return m.Report(Completed(ref, known.output, attempt.execution))
 
 
-@asks(c.CleanUp)
+@asks(m.CleanUp)
 def release_always(attempt: Attempt, known: Known, _event: object) -> Command:
     """Release the lease whatever is known of the publication."""
-    return c.CleanUp(attempt.staging_name if known.staging else None, release_lease=known.token is not None)
+    return m.CleanUp(attempt.staging_name if known.staging else None, release_lease=known.token is not None)
 
 
-@asks(c.CleanUp)
+@asks(m.CleanUp)
 def release_never(attempt: Attempt, known: Known, _event: object) -> Command:
     """Keep the lease."""
-    return c.CleanUp(attempt.staging_name if known.staging else None, release_lease=False)
+    return m.CleanUp(attempt.staging_name if known.staging else None, release_lease=False)
 
 
-@asks(c.OpenStaging)
+@asks(m.OpenStaging)
 def open_the_target(attempt: Attempt, _known: Known, _event: object) -> Command:
     """Write to the target itself."""
-    return c.OpenStaging(attempt.target.branch, attempt.input)
+    return m.OpenStaging(attempt.target.branch, attempt.input)
 
 
-@asks(c.CleanUp)
+@asks(m.CleanUp)
 def clean_up_another(attempt: Attempt, known: Known, _event: object) -> Command:
     """Guess the name to remove from the number of the execution."""
     name = attempt.staging_name.replace(attempt.execution, "e0") if known.staging else None
-    return c.CleanUp(name, release_lease=known.token is not None and not known.uncertain)
+    return m.CleanUp(name, release_lease=known.token is not None and not known.uncertain)
 
 
 def asking(old: Ask, new: Ask) -> Attempts:
@@ -80,8 +78,8 @@ def asking(old: Ask, new: Ask) -> Attempts:
 def reported_first() -> Attempts:
     """Report what was staged, then publish it, then clean up."""
     first = [leads(each, Phase.REPORT, report_staged) for each in ("H1", "H2")]
-    then = [leads(each, Phase.PUBLICATION, ask.publish) for each in ("Z1", "Z2", "ZU1", "ZU2")]
-    last = [leads(each, Phase.CLEAN_UP, ask.clean_up) for each in ("P1", "P2", "P4", "P5", "P6", "PX1")]
+    then = [leads(each, Phase.PUBLICATION, table.publish) for each in ("Z1", "Z2", "ZU1", "ZU2")]
+    last = [leads(each, Phase.CLEAN_UP, table.clean_up) for each in ("P1", "P2", "P4", "P5", "P6", "PX1")]
     return attempts(with_rows(*first, *then, *last))
 
 
@@ -122,7 +120,7 @@ class OlderClaimsRaise(Model):
 
     def _work(self, world: World, index: int, run: Run) -> Moves:
         assert run.state is not None
-        claiming = isinstance(run.state.pending[0], c.MakeClaim)
+        claiming = isinstance(run.state.pending[0], m.MakeClaim)
         seen = world._replace(raised=(NOBODY,) * len(world.raised)) if claiming else world
         yield from super()._work(seen, index, run)
 
@@ -157,13 +155,13 @@ def collecting_early(setting: Setting) -> Model:
 def cas_only() -> Attempts:
     """Expected head, but neither claim nor owner rule: compare-and-swap and nothing else."""
     seen = head_seen(anybody_is_abandoned, {"condition": Condition.HEAD, "claim": None})
-    return attempts(skip(Phase.CLAIM), {e.HeadSeen: seen})
+    return attempts(skip(Phase.CLAIM), {m.HeadSeen: seen})
 
 
 def no_anchor() -> Attempts:
     """A no-op goes on without a name, and relocates by commit id because it has none."""
-    rows = with_rows(leads("F6", Phase.FENCE_2, ask.reload_task))
-    return attempts(rows, {e.HeadSeen: head_seen(plan={"name": None}, kinds=(PlanKind.RETURN,))})
+    rows = with_rows(leads("F6", Phase.FENCE_2, table.reload_task))
+    return attempts(rows, {m.HeadSeen: head_seen(plan={"name": None}, kinds=(PlanKind.RETURN,))})
 
 
 def existence_is_ours() -> Attempts:
@@ -175,20 +173,20 @@ def existence_is_ours() -> Attempts:
 
 def sent_again() -> Attempts:
     """Send a publication again that got no answer."""
-    return attempts(with_rows(*(leads(each, Phase.PUBLICATION, ask.publish) for each in ("P4", "P5", "P6"))))
+    return attempts(with_rows(*(leads(each, Phase.PUBLICATION, table.publish) for each in ("P4", "P5", "P6"))))
 
 
 def refusal_completed() -> Attempts:
     """Report the input where the head was refused."""
-    return attempts(with_rows(leads("H5", Phase.REPORT, ask.report_input)))
+    return attempts(with_rows(leads("H5", Phase.REPORT, table.report_input)))
 
 
 def waits_for_the_lease() -> Attempts:
     """Ask for a busy lease again and again."""
-    return attempts(with_rows(leads("TX1", Phase.LEASE, ask.acquire_lease)))
+    return attempts(with_rows(leads("TX1", Phase.LEASE, table.acquire_lease)))
 
 
 def asks_until_current() -> Attempts:
     """Ask a second time whether a stale attempt is not current after all, and so on."""
     rows = ("GX1", "GX4")
-    return attempts(with_rows(*(leads(each, Phase.FENCE_2, ask.reload_task) for each in rows)))
+    return attempts(with_rows(*(leads(each, Phase.FENCE_2, table.reload_task) for each in rows)))

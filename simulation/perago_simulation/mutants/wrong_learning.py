@@ -9,16 +9,14 @@ from attrs import evolve
 
 from perago_core import fence
 from perago_core.attempt import ATTEMPT, Known
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.known import AttemptState
-from perago_core.attempt.phases import Phase
-from perago_core.owner import Standing
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import AttemptState, Phase
+from perago_core.fence import Standing
 from perago_core.plan import PlanKind
 from perago_core.values import Attempt, Claim, Head
 from perago_simulation.world.history import chain, commit
 
-Before: TypeAlias = Callable[[AttemptState, e.HeadSeen], tuple[AttemptState, e.HeadSeen]]
+Before: TypeAlias = Callable[[AttemptState, m.HeadSeen], tuple[AttemptState, m.HeadSeen]]
 
 _REMEMBER = ATTEMPT.definition.remember
 
@@ -27,14 +25,14 @@ def head_seen(
     before: Before | None = None,
     plan: Mapping[str, Any] | None = None,
     kinds: tuple[PlanKind, ...] = tuple(PlanKind),
-) -> Callable[[AttemptState, e.HeadSeen], Known]:
+) -> Callable[[AttemptState, m.HeadSeen], Known]:
     """Decide on another case than the one seen, or change the plan that was decided on."""
 
-    def remember(state: AttemptState, event: e.HeadSeen) -> Known:
+    def remember(state: AttemptState, event: m.HeadSeen) -> Known:
         if state.phase is Phase.OWN_HEAD:
-            return _REMEMBER[e.HeadSeen](state, event)
+            return _REMEMBER[m.HeadSeen](state, event)
         seen = (state, event) if before is None else before(state, event)
-        decision = _REMEMBER[e.HeadSeen](*seen).decision
+        decision = _REMEMBER[m.HeadSeen](*seen).decision
         assert decision is not None
         if plan is not None and isinstance(decision, fence.Allowed) and decision.plan.kind in kinds:
             decision = fence.Allowed(evolve(decision.plan, **plan))
@@ -46,7 +44,7 @@ def head_seen(
 def claims(change: Callable[[Attempt, tuple[Claim, ...]], tuple[Claim, ...]]) -> Before:
     """Decide on other claim records than those that were listed."""
 
-    def before(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+    def before(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
         known = state.known.learn(claims=change(state.subject, state.known.claims))
         return evolve(state, known=known), event
 
@@ -68,7 +66,7 @@ def only_one_owner(_attempt: Attempt, claims: tuple[Claim, ...]) -> tuple[Claim,
     return tuple({(each.parent, each.tree): each for each in reversed(claims)}.values())
 
 
-def anybody_is_abandoned(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+def anybody_is_abandoned(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
     """Make up an owner who is dead, whoever made the head."""
     if event.head is None or not event.head.commit.parents:
         return state, event
@@ -78,7 +76,7 @@ def anybody_is_abandoned(state: AttemptState, event: e.HeadSeen) -> tuple[Attemp
     return evolve(state, known=known), event
 
 
-def any_descendant(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+def any_descendant(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
     """Take every descendant of the input for a child of it, owned by whoever made the child."""
     if event.head is None or state.subject.input not in chain(event.head.commit.ref)[1:]:
         return state, event
@@ -88,34 +86,34 @@ def any_descendant(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState
     return state, evolve(event, head=Head(head))
 
 
-def first_parent_only(state: AttemptState, event: e.HeadSeen) -> tuple[AttemptState, e.HeadSeen]:
+def first_parent_only(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
     """Forget the head's other parents."""
     if event.head is None:
         return state, event
     return state, evolve(event, head=Head(evolve(event.head.commit, parents=event.head.commit.parents[:1])))
 
 
-def always_ours(state: AttemptState, event: e.HeadSeen) -> Known:
+def always_ours(state: AttemptState, event: m.HeadSeen) -> Known:
     """Take whatever is at the head for the own publication."""
     if state.phase is not Phase.OWN_HEAD or event.head is None:
-        return _REMEMBER[e.HeadSeen](state, event)
+        return _REMEMBER[m.HeadSeen](state, event)
     return state.known.learn(published=event.head.commit.ref, uncertain=False)
 
 
-def ours_by_tree(state: AttemptState, event: e.HeadSeen) -> Known:
+def ours_by_tree(state: AttemptState, event: m.HeadSeen) -> Known:
     """Take an equal tree at the head for the own publication."""
     known, staged = state.known, state.known.staged
     if state.phase is not Phase.OWN_HEAD or event.head is None or staged is None:
-        return _REMEMBER[e.HeadSeen](state, event)
+        return _REMEMBER[m.HeadSeen](state, event)
     same = event.head.commit.tree == staged.tree
     return known.learn(published=event.head.commit.ref, uncertain=False) if same else known
 
 
-def owners_all_dead(state: AttemptState, event: e.OwnersRead) -> Known:
+def owners_all_dead(state: AttemptState, event: m.OwnersRead) -> Known:
     """Take every owner for dead."""
     return state.known.learn(standings=tuple((task, Standing.DEAD) for task, _ in event.snapshots))
 
 
-def staging_refused(state: AttemptState, event: f.StagingUnknown) -> Known:
+def staging_refused(state: AttemptState, event: m.StagingUnknown) -> Known:
     """Take a name in doubt for one that was refused."""
-    return _REMEMBER[f.StagingUnknown](state, event).learn(staging=state.known.staging)
+    return _REMEMBER[m.StagingUnknown](state, event).learn(staging=state.known.staging)

@@ -14,9 +14,9 @@ from attrs import evolve
 
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.owner import Standing
+from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
 from perago_simulation.ports.stranger import Stranger
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.names import attempt_number
 from perago_core.plan import PublishPlan
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_simulation.ports.lake import Lake
 from perago_simulation.ports.objects import Branch, Repository

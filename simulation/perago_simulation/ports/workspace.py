@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 from attrs import Factory, define
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.attempt.events import BodyDone, BodyEvent, BodyFailed, StagingWanted
+from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.ports import Sink, Source, Store, Stored
 from perago_core.values import Attempt
 from perago_simulation.ports.serving import Desk, served

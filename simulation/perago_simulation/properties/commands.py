@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from perago_core.attempt import AttemptState
-from perago_core.rows import Command
+from perago_core.machine.rows import Command
 from perago_simulation.properties.safety import Judge
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import World

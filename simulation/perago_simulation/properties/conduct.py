@@ -8,11 +8,11 @@ itself are in ``safety``; what may be left behind at rest is in ``leftovers``.
 from __future__ import annotations
 
 from perago_core.attempt import AttemptState
-from perago_core.attempt import commands as c
-from perago_core.attempt.phases import Phase
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import Phase
 from perago_core.ledger.records import SettlementKind
+from perago_core.machine.rows import Command
 from perago_core.results import Classification, Completed, Failed
-from perago_core.rows import Command
 from perago_core.values import Backing
 from perago_simulation.properties.commands import about
 from perago_simulation.properties.publication import PUBLISHING
@@ -25,18 +25,18 @@ from perago_simulation.world.state import COMPLETED, OPEN, World
 # What is reported
 
 
-@about(c.Report)
+@about(m.Report)
 def _no_success_from_doubt(
-    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.Report
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: m.Report
 ) -> str | None:
     if not isinstance(asked.result, Completed) or not state.known.uncertain:
         return None
     return f"e{index} reports {asked.result.ref} although it does not know whether it was published"
 
 
-@about(c.Report)
+@about(m.Report)
 def _no_change_is_dropped(
-    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.Report
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: m.Report
 ) -> str | None:
     if not isinstance(asked.result, Completed) or not state.known.changed or asked.result.ref != state.subject.input:
         return None
@@ -50,8 +50,8 @@ def _output_is_own(_setting: Setting, world: World) -> str | None:
     return None
 
 
-@about(c.Report)
-def _loser_is_silent(setting: Setting, world: World, index: int, _state: AttemptState, asked: c.Report) -> str | None:
+@about(m.Report)
+def _loser_is_silent(setting: Setting, world: World, index: int, _state: AttemptState, asked: m.Report) -> str | None:
     """Judged of those who asked for the claim. A duplicate that fails before it asks reports like anybody else.
 
     And while the attempt is open: a report to one that has ended is ignored, and its claims may be collected.
@@ -71,9 +71,9 @@ def _loser_is_silent(setting: Setting, world: World, index: int, _state: Attempt
 _ABOUT_THE_CLAIM = (Classification.CLAIM_LOST, Classification.CLAIM_FAILED)
 
 
-@about(c.Report)
+@about(m.Report)
 def _what_landed_is_found(
-    setting: Setting, world: World, index: int, state: AttemptState, asked: c.Report
+    setting: Setting, world: World, index: int, state: AttemptState, asked: m.Report
 ) -> str | None:
     """C8, judged where one answer is all that is lost: the publication's, so everything asked afterwards is answered.
 
@@ -91,9 +91,9 @@ def _what_landed_is_found(
     return f"e{index} fails although its {world.head} is the head and only the answer was lost"
 
 
-@about(c.CleanUp)
+@about(m.CleanUp)
 def _silence_has_a_reason(
-    _setting: Setting, _world: World, index: int, state: AttemptState, _asked: c.CleanUp
+    _setting: Setting, _world: World, index: int, state: AttemptState, _asked: m.CleanUp
 ) -> str | None:
     known = state.known
     return (
@@ -105,23 +105,23 @@ def _silence_has_a_reason(
 # What is named
 
 
-@about(c.OpenStaging, c.Upload, c.CommitStaging)
+@about(m.OpenStaging, m.Upload, m.CommitStaging)
 def _only_staging_is_written(
-    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.Upload
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: m.Upload
 ) -> str | None:
     if asked.name == state.subject.staging_name != state.subject.target.branch:
         return None
     return f"e{index} writes to {asked.name}, which is not its own staging name"
 
 
-@about(c.CleanUp, c.DropStaging)
+@about(m.CleanUp, m.DropStaging)
 def _only_its_own_is_removed(
-    _setting: Setting, _world: World, index: int, state: AttemptState, asked: c.CleanUp
+    _setting: Setting, _world: World, index: int, state: AttemptState, asked: m.CleanUp
 ) -> str | None:
     return f"e{index} removes {asked.name}" if asked.name not in {None, state.subject.staging_name} else None
 
 
-@about(c.MakeClaim, c.ListClaims, c.RevokeOlder, c.ReadHead, c.Publish)
+@about(m.MakeClaim, m.ListClaims, m.RevokeOlder, m.ReadHead, m.Publish)
 def _nothing_needed_is_collected(
     _setting: Setting, world: World, index: int, state: AttemptState, _asked: Command
 ) -> str | None:
@@ -133,20 +133,20 @@ def _nothing_needed_is_collected(
     return f"what e{index} has staged is collected while its attempt is open"
 
 
-@about(c.CleanUp)
+@about(m.CleanUp)
 def _clean_up_knows_its_name(
-    _setting: Setting, world: World, index: int, _state: AttemptState, asked: c.CleanUp
+    _setting: Setting, world: World, index: int, _state: AttemptState, asked: m.CleanUp
 ) -> str | None:
     return f"e{index} cleans up and forgets its name" if asked.name is None and index in dict(world.names) else None
 
 
-@about(c.ConfirmIntent, c.SettleIntent)
+@about(m.ConfirmIntent, m.SettleIntent)
 def _settled_for_what_it_is(
-    _setting: Setting, world: World, index: int, state: AttemptState, asked: c.ConfirmIntent | c.SettleIntent
+    _setting: Setting, world: World, index: int, state: AttemptState, asked: m.ConfirmIntent | m.SettleIntent
 ) -> str | None:
     if not state.known.armed:
         return f"e{index} confirms or settles an intent it never armed"
-    if isinstance(asked, c.ConfirmIntent):
+    if isinstance(asked, m.ConfirmIntent):
         return None
     task = world.tasks[world.runs[index].task]
     if task.polls != state.subject.poll_count:  # handed out anew since: what was accepted has been taken back

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from perago_core.attempt import commands as c
-from perago_core.attempt.phases import Phase
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import Phase
 from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.explore.exploration import Violation
@@ -212,9 +212,9 @@ def _waits_for(world: World, index: int) -> str:
     asked = state.pending[0]
     task = world.tasks[world.runs[index].task]
     about = f"whose task is {task.status}"
-    if isinstance(asked, c.AcquireLease) and world.lease.holder != NOBODY:
+    if isinstance(asked, m.AcquireLease) and world.lease.holder != NOBODY:
         about = f"and the lease belongs to e{world.lease.holder}, which is {world.runs[world.lease.holder].fate}"
-    elif isinstance(asked, c.SettleIntents):
+    elif isinstance(asked, m.SettleIntents):
         others = [f"e{run}" for run in world.intents if run != index]
         about = f"and the intents of {' and '.join(others)} are open" if others else about
     return f"e{index} waits for {type(asked).__name__}, {about}"

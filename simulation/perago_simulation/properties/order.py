@@ -12,11 +12,10 @@ from itertools import product
 
 from attrs import frozen
 
-from perago_core.attempt import asks as ask
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.phases import Phase
-from perago_core.rows import Event, Row
+from perago_core.attempt import messages as m
+from perago_core.attempt import table
+from perago_core.attempt.state import Phase
+from perago_core.machine.rows import Event, Row
 from perago_core.value import Value
 from perago_simulation.mutants.tables import Attempts
 
@@ -41,7 +40,7 @@ def _beginning(row: Row) -> bool:
 
 
 def _fence(row: Row) -> bool:
-    return row.event is e.TaskReloaded and row.when.get("attempt") == ("current",)
+    return row.event is m.TaskReloaded and row.when.get("attempt") == ("current",)
 
 
 def _nothing(_row: Row) -> bool:
@@ -58,7 +57,7 @@ def _into(phase: Phase) -> Callable[[Row], bool]:
 
 
 def _success(row: Row) -> bool:
-    return row.ask is ask.report_published
+    return row.ask is table.report_published
 
 
 _SEND = _into(Phase.PUBLICATION)
@@ -66,15 +65,15 @@ _STRONG = ("atomic", "conditional", "locked")
 
 # fmt: off
 CLAUSES = (
-    Clause("S-07", "who is stale does not report", _after(e.TaskReloaded, attempt="stale"), _nothing, _into(Phase.REPORT), backings=_STRONG),
+    Clause("S-07", "who is stale does not report", _after(m.TaskReloaded, attempt="stale"), _nothing, _into(Phase.REPORT), backings=_STRONG),
     Clause("S-08a", "nothing is staged but after an attempt fence", _beginning, _fence, _into(Phase.STAGING)),
-    Clause("S-08", "nothing is published but after an attempt fence later than the name", _after(e.StagingOpened), _fence, _SEND),
+    Clause("S-08", "nothing is published but after an attempt fence later than the name", _after(m.StagingOpened), _fence, _SEND),
     Clause("S-08b", "nothing is published but after an attempt fence, name or no name", _beginning, _fence, _SEND),
-    Clause("S-08c", "nothing is published but after an attempt fence later than the lease", _after(e.LeaseHeld), _fence, _SEND, backings=("locked",)),
-    Clause("S-05b", "an unknown publication is called ours only after an attempt fence", _after(f.PublishUnknown), _fence, _success),
+    Clause("S-08c", "nothing is published but after an attempt fence later than the lease", _after(m.LeaseHeld), _fence, _SEND, backings=("locked",)),
+    Clause("S-05b", "an unknown publication is called ours only after an attempt fence", _after(m.PublishUnknown), _fence, _success),
     Clause("S-09", "nothing is asked between seeing the head and publishing", lambda _row: True, lambda row: row.phase is Phase.HEAD, _SEND),
-    Clause("S-18b", "nothing is published past an open intent", _beginning, _after(e.IntentsSettled, intents="clear"), _SEND, ledgers=("on",)),
-    Clause("S-24b", "after an unclean release nothing is done before the wait", _after(e.LeaseHeld, predecessor="unclean"), _after(e.Waited), _into(Phase.REVOCATION), backings=("locked",)),
+    Clause("S-18b", "nothing is published past an open intent", _beginning, _after(m.IntentsSettled, intents="clear"), _SEND, ledgers=("on",)),
+    Clause("S-24b", "after an unclean release nothing is done before the wait", _after(m.LeaseHeld, predecessor="unclean"), _after(m.Waited), _into(Phase.REVOCATION), backings=("locked",)),
 )
 # fmt: on
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from perago_core import fence
 from perago_core.attempt import AttemptState
-from perago_core.attempt import commands as c
+from perago_core.attempt import messages as m
 from perago_core.plan import PlanKind
 from perago_core.results import Completed
 from perago_core.values import Backing
@@ -41,9 +41,9 @@ def _refused_is_refused(_setting: Setting, world: World) -> str | None:
         if run.state is None or not isinstance(run.state.known.decision, fence.Refused | fence.Late):
             continue
         asked = run.state.pending[0]
-        if isinstance(asked, c.Publish) or any(request.run == index for request in world.requests):
+        if isinstance(asked, m.Publish) or any(request.run == index for request in world.requests):
             return f"e{index} decided to leave the target alone and publishes"
-        if isinstance(asked, c.Report) and isinstance(asked.result, Completed):
+        if isinstance(asked, m.Report) and isinstance(asked.result, Completed):
             return f"e{index} decided to leave the target alone and reports {asked.result.ref}"
     return None
 
@@ -85,9 +85,9 @@ def _intent_before_effect(setting: Setting, world: World) -> str | None:
     return None
 
 
-@about(c.Publish)
+@about(m.Publish)
 def _sent_under_a_lease(
-    setting: Setting, _world: World, index: int, state: AttemptState, _asked: c.Publish
+    setting: Setting, _world: World, index: int, state: AttemptState, _asked: m.Publish
 ) -> str | None:
     if setting.backing is not Backing.LOCKED or state.known.token is not None:
         return None

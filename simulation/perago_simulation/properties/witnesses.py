@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 from perago_core import fence
 from perago_core.attempt import AttemptState
-from perago_core.attempt import commands as c
-from perago_core.attempt.phases import Phase
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import Phase
 from perago_core.ledger.records import SettlementKind
+from perago_core.machine.rows import Command
 from perago_core.plan import PlanKind
 from perago_core.results import Completed
-from perago_core.rows import Command
 from perago_core.values import Backing
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.search import explore
@@ -54,7 +54,7 @@ def _asking(world: World, *kinds: type[Command]) -> Iterator[tuple[int, AttemptS
 
 
 def _completing(world: World) -> Iterator[tuple[int, AttemptState, Completed]]:
-    for index, state, asked in _asking(world, c.Report):
+    for index, state, asked in _asking(world, m.Report):
         if isinstance(asked.result, Completed):
             yield index, state, asked.result
 
@@ -96,24 +96,24 @@ WITNESSES = (
     _is("S-05", "an execution does not know whether it has published", lambda w: any(run.state is not None and run.state.known.uncertain for run in w.runs)),
     _is("S-06", "a later execution than the first wins with what it made", lambda w: any(task.status is COMPLETED and task.winner > 0 and task.ref != task.input for task in w.tasks)),
     _is("S-06b", "who changed something reports success", lambda w: any(state.known.changed for _, state, _ in _completing(w))),
-    _is("S-11", "an execution commits under a staging name", lambda w: any(_asking(w, c.CommitStaging))),
+    _is("S-11", "an execution commits under a staging name", lambda w: any(_asking(w, m.CommitStaging))),
     _is("S-12", "a no-op has sent the branch back to its input", lambda w: any(request.plan.kind is PlanKind.RETURN for request in w.requests)),
     _is("S-13", "an execution refuses the head", lambda w: any(run.state is not None and isinstance(run.state.known.decision, fence.Refused) for run in w.runs)),
     _is("S-16", "a relocation is on its way", _relocations),
     _is("S-17", "an execution works on an attempt for which another has sent a publication", _two_at_work_on_one),
     _is("S-18", "an intent stands while its publication is on its way", lambda w: any(request.run in w.intents for request in w.requests)),
-    _is("S-19", "an intent is about to be settled as not published", lambda w: any(asked.kind is SettlementKind.NOT_PUBLISHED for _, _, asked in _asking(w, c.SettleIntent))),
-    _is("S-24", "a publication is about to be sent after a lease that was not given back", lambda w: any(state.known.token is not None and any(run.fate is DEAD for run in w.runs) for _, state, _ in _asking(w, c.Publish))),
+    _is("S-19", "an intent is about to be settled as not published", lambda w: any(asked.kind is SettlementKind.NOT_PUBLISHED for _, _, asked in _asking(w, m.SettleIntent))),
+    _is("S-24", "a publication is about to be sent after a lease that was not given back", lambda w: any(state.known.token is not None and any(run.fate is DEAD for run in w.runs) for _, state, _ in _asking(w, m.Publish))),
     _is("S-30", "a request is on its way whose name is gone, and a newer attempt has published", lambda w: bool(revoked_and_overtaken(w))),
-    _is("S-32", "an execution cleans up while another one's name exists", lambda w: any(any(run != index for run, _ in w.names) for index, _, _ in _asking(w, c.CleanUp))),
+    _is("S-32", "an execution cleans up while another one's name exists", lambda w: any(any(run != index for run, _ in w.names) for index, _, _ in _asking(w, m.CleanUp))),
     _is("S-33", "a dead execution's name is left at rest", lambda w: bool(_dead_left(w)), When.AT_REST),
     _is("S-33b", "a dead execution's lease is left at rest", _holds_dead, When.AT_REST),
     _is("S-33c", "a dead execution's intent is left at rest", lambda w: bool(w.intents), When.AT_REST),
-    _is("S-33d", "an execution that made a name cleans up", lambda w: any(index in dict(w.names) for index, _, _ in _asking(w, c.CleanUp))),
+    _is("S-33d", "an execution that made a name cleans up", lambda w: any(index in dict(w.names) for index, _, _ in _asking(w, m.CleanUp))),
     _is("S-34", "the collector has met a barrier while an execution still works", lambda w: w.rare is not None and bool(w.rare.swept) and any(run.fate is RUNNING for run in w.runs)),
     _is("S-40", "an execution works on an attempt that another has claimed", _claimed_by_another),
     _is("L-02", "a second attempt completes", lambda w: w.tasks[-1].number > 1 and w.tasks[-1].status is COMPLETED, When.AT_REST),
-    _is("L-10", "an execution ends without a word", lambda w: any(state.known.result is None for _, state, _ in _asking(w, c.CleanUp))),
+    _is("L-10", "an execution ends without a word", lambda w: any(state.known.result is None for _, state, _ in _asking(w, m.CleanUp))),
     _is("C8", "an execution finds its publication after the answer was lost", lambda w: any(run.state is not None and run.state.phase is Phase.OWN_FENCE and maker(w.head) == index for index, run in enumerate(w.runs))),
 )
 # fmt: on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perago_core.description import digest
+from perago_core.machine.description import digest
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.report import words

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from perago_core.attempt import events as e
+from perago_core.attempt import messages as m
 from perago_core.plan import PlanKind, PublishPlan
 from perago_simulation.runs.replay import Step
 from perago_simulation.world.state import COMPLETED, OPEN, TARGET, World
@@ -59,18 +59,18 @@ _DOES: Mapping[str, str] = {
 Said: TypeAlias = Callable[[Any], str]
 
 
-def _claim(event: e.ClaimStands) -> str:
+def _claim(event: m.ClaimStands) -> str:
     return f"the claim of {event.claim.execution} stands"
 
 
 #: What an answer adds that a reader needs.
 _ANSWER: Mapping[type, Said] = {
-    e.TaskReloaded: lambda event: "gone" if event.snapshot is None else _status(event.snapshot.status.value),
-    e.Staged: lambda event: str(event.staged.commit),
-    e.ClaimStands: _claim,
-    e.LeaseHeld: lambda event: "held now" if event.clean else "held now, after an unclean end",
-    e.HeadSeen: lambda event: "gone" if event.head is None else f"sees {event.head.commit.ref}",
-    e.IntentsSettled: lambda event: f"{', '.join(event.unresolved)} unresolved" if event.unresolved else "",
+    m.TaskReloaded: lambda event: "gone" if event.snapshot is None else _status(event.snapshot.status.value),
+    m.Staged: lambda event: str(event.staged.commit),
+    m.ClaimStands: _claim,
+    m.LeaseHeld: lambda event: "held now" if event.clean else "held now, after an unclean end",
+    m.HeadSeen: lambda event: "gone" if event.head is None else f"sees {event.head.commit.ref}",
+    m.IntentsSettled: lambda event: f"{', '.join(event.unresolved)} unresolved" if event.unresolved else "",
 }
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from attrs import fields, fields_dict, frozen
 
-from perago_core.description import digest
 from perago_core.errors import PeragoError
+from perago_core.machine.description import digest
 from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.runs.embedding import runtime_name, store_name

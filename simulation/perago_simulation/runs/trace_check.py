@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from attrs import field, frozen
 
-from perago_core import codec
 from perago_core.attempt import ATTEMPT
 from perago_core.errors import CodecError, ProtocolError
-from perago_core.trace import TraceRecord
+from perago_core.machine import codec
+from perago_core.machine.trace import TraceRecord
 from perago_core.value import Value
 
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, field, fields, frozen
 
-from perago_core.checks import flag
-from perago_core.value import Value
+from perago_core.value import Value, flag
 from perago_core.values import Backing
 
 

@@ -10,11 +10,9 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from perago_core.attempt import AttemptState
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
+from perago_core.attempt import messages as m
+from perago_core.machine.rows import Command, Event
 from perago_core.results import Completed
-from perago_core.rows import Command, Event
 from perago_core.values import CommitRef, Head, StagedRef
 from perago_simulation.world.history import commit, staged
 from perago_simulation.world.settings import Setting
@@ -53,7 +51,7 @@ def _reload(_setting: Setting, world: World, index: int, _command: Command) -> t
 
 @cache
 def _reloaded(task: Task, index: int) -> Event:
-    return e.TaskReloaded(snapshot_of(task, index))
+    return m.TaskReloaded(snapshot_of(task, index))
 
 
 def _open_staging(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
@@ -65,60 +63,60 @@ def _upload(_setting: Setting, world: World, _index: int, _command: Command) -> 
     return world, _UPLOADED
 
 
-def _commit(setting: Setting, world: World, index: int, command: c.CommitStaging) -> tuple[World, Event]:
+def _commit(setting: Setting, world: World, index: int, command: m.CommitStaging) -> tuple[World, Event]:
     base = world.tasks[world.runs[index].task].input
     if index not in dict(world.names):
-        return world, f.CommitRefused("the staging branch is gone")
+        return world, m.CommitRefused("the staging branch is gone")
     event = _staged(index, base, setting.same_tree, command.name)
     names = tuple((run, event.staged.commit if run == index else at) for run, at in world.names)
     return world._replace(names=names), event
 
 
 @cache
-def _staged(index: int, base: str, same_tree: bool, name: str) -> e.Staged:  # noqa: FBT001  a cache key
+def _staged(index: int, base: str, same_tree: bool, name: str) -> m.Staged:  # noqa: FBT001  a cache key
     ref = staged(index, base, same_tree=same_tree)
-    return e.Staged(StagedRef(TARGET.repository, name, ref, commit(ref).tree))
+    return m.Staged(StagedRef(TARGET.repository, name, ref, commit(ref).tree))
 
 
-def _claim(setting: Setting, world: World, index: int, command: c.MakeClaim) -> tuple[World, Event]:
+def _claim(setting: Setting, world: World, index: int, command: m.MakeClaim) -> tuple[World, Event]:
     if not setting.store.claim:
         return world, _NO_CLAIMS
     wanted = command.claim
     for claim in world.claims:
         if claim.task_id == wanted.task_id:
-            return world, e.ClaimStands(claim)
+            return world, m.ClaimStands(claim)
     after = world._replace(claims=(*world.claims, wanted))
     if setting.store.conditional_claim:
         at = world.tasks[world.runs[index].task].step
         holder = world.raised[at]
         if holder != NOBODY and world.tasks[world.runs[holder].task].number >= wanted.number:
             (standing,) = [claim for claim in world.claims if claim.execution == f"e{holder}"]
-            return world, e.ClaimStands(standing)
+            return world, m.ClaimStands(standing)
         # The claim is part of what an update is conditioned on, so raising it makes begun updates start again.
         after = restarted(after._replace(raised=(*world.raised[:at], index, *world.raised[at + 1 :])))
-    return after, e.ClaimStands(wanted)
+    return after, m.ClaimStands(wanted)
 
 
-def _read_claim(_setting: Setting, world: World, _index: int, command: c.ReadClaim) -> tuple[World, Event]:
+def _read_claim(_setting: Setting, world: World, _index: int, command: m.ReadClaim) -> tuple[World, Event]:
     found = [claim for claim in world.claims if claim.task_id == command.claim.task_id]
-    return world, e.ClaimRead(found[0] if found else None)
+    return world, m.ClaimRead(found[0] if found else None)
 
 
 def _list_claims(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
     logical = _state(world, index).subject.logical_task
-    return world, e.ClaimsListed(tuple(claim for claim in world.claims if claim.logical_task == logical))
+    return world, m.ClaimsListed(tuple(claim for claim in world.claims if claim.logical_task == logical))
 
 
-def _read_owners(_setting: Setting, world: World, _index: int, command: c.ReadOwners) -> tuple[World, Event]:
+def _read_owners(_setting: Setting, world: World, _index: int, command: m.ReadOwners) -> tuple[World, Event]:
     found = tuple((task, snapshot_of(world.tasks[int(task[1:])], int(task[1:]))) for _, task in command.tasks)
-    return world, e.OwnersRead(found)
+    return world, m.OwnersRead(found)
 
 
 def _settle_intents(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
     others = [run for run in world.intents if run != index]
     deferred = tuple(run for run in others if world.tasks[world.runs[run].task].status is OPEN)
     kept = tuple(run for run in world.intents if run == index or run in deferred)
-    event = e.IntentsSettled(epoch=0, unresolved=tuple(f"e{run}" for run in deferred))
+    event = m.IntentsSettled(epoch=0, unresolved=tuple(f"e{run}" for run in deferred))
     return (world if kept == world.intents else world._replace(intents=kept)), event
 
 
@@ -127,15 +125,15 @@ def _acquire(setting: Setting, world: World, index: int, _command: Command) -> t
         return world, _NO_LEASES
     holder, clean = world.lease
     if holder != NOBODY:
-        return world, f.LeaseBusy("held")
-    return world._replace(lease=Lease(index)), e.LeaseHeld(1, clean)
+        return world, m.LeaseBusy("held")
+    return world._replace(lease=Lease(index)), m.LeaseHeld(1, clean)
 
 
 def _wait(_setting: Setting, world: World, _index: int, _command: Command) -> tuple[World, Event]:
     return world, _WAITED
 
 
-def _revoke(_setting: Setting, world: World, index: int, command: c.RevokeOlder) -> tuple[World, Event]:
+def _revoke(_setting: Setting, world: World, index: int, command: m.RevokeOlder) -> tuple[World, Event]:
     mine = world.tasks[world.runs[index].task]
     tasks = {run: world.tasks[world.runs[run].task] for run, _ in world.names}
     kept = tuple(
@@ -155,7 +153,7 @@ def _barrier(setting: Setting, world: World, _index: int, _command: Command) -> 
 
 @cache
 def _barred(branch: str) -> Event:
-    return f.BarrierRefused(f"the branch is {branch}")
+    return m.BarrierRefused(f"the branch is {branch}")
 
 
 def _arm(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
@@ -176,23 +174,23 @@ def _read_head(_setting: Setting, world: World, _index: int, _command: Command) 
 
 @cache
 def _head_seen(head: str, branch: str) -> Event:
-    return e.HeadSeen(None if branch is MISSING else Head(commit(head), dirty=branch is DIRTY))
+    return m.HeadSeen(None if branch is MISSING else Head(commit(head), dirty=branch is DIRTY))
 
 
 def _drop(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
     return without_name(world, index), _DROPPED
 
 
-def _read_commit(_setting: Setting, world: World, _index: int, command: c.ReadCommit) -> tuple[World, Event]:
+def _read_commit(_setting: Setting, world: World, _index: int, command: m.ReadCommit) -> tuple[World, Event]:
     return world, _commit_seen(command.ref)
 
 
 @cache
 def _commit_seen(ref: str) -> Event:
-    return e.CommitSeen(commit(ref))
+    return m.CommitSeen(commit(ref))
 
 
-def _report(_setting: Setting, world: World, index: int, command: c.Report) -> tuple[World, Event]:
+def _report(_setting: Setting, world: World, index: int, command: m.Report) -> tuple[World, Event]:
     at = world.runs[index].task
     task = world.tasks[at]
     if task.status is not OPEN:
@@ -202,7 +200,7 @@ def _report(_setting: Setting, world: World, index: int, command: c.Report) -> t
     return with_task(world, at, task._replace(status=FAILED)), _REPORTED
 
 
-def _clean_up(_setting: Setting, world: World, index: int, command: c.CleanUp) -> tuple[World, Event]:
+def _clean_up(_setting: Setting, world: World, index: int, command: m.CleanUp) -> tuple[World, Event]:
     after = world if command.name is None else without_name(world, index)
     if command.release_lease and world.lease.holder == index:
         after = after._replace(lease=Lease())
@@ -210,59 +208,59 @@ def _clean_up(_setting: Setting, world: World, index: int, command: c.CleanUp) -
 
 
 _OPENED, _UPLOADED, _WAITED, _REVOKED, _PASSED = (
-    e.StagingOpened(),
-    e.Uploaded(),
-    e.Waited(),
-    e.Revoked(),
-    e.BarrierPassed(),
+    m.StagingOpened(),
+    m.Uploaded(),
+    m.Waited(),
+    m.Revoked(),
+    m.BarrierPassed(),
 )
-_ARMED, _CONFIRMED, _SETTLED, _DROPPED = e.Armed(), e.Confirmed(), e.Settled(), e.Dropped()
-_REPORTED, _CLEANED = e.Reported(), e.CleanedUp()
-_NO_CLAIMS, _NO_LEASES = f.ClaimRefused("this store keeps no claims"), f.LeaseUnknown("nobody grants leases here")
+_ARMED, _CONFIRMED, _SETTLED, _DROPPED = m.Armed(), m.Confirmed(), m.Settled(), m.Dropped()
+_REPORTED, _CLEANED = m.Reported(), m.CleanedUp()
+_NO_CLAIMS, _NO_LEASES = m.ClaimRefused("this store keeps no claims"), m.LeaseUnknown("nobody grants leases here")
 
 EFFECTS: Mapping[type[Command], Effect] = {
-    c.ReloadTask: _reload,
-    c.OpenStaging: _open_staging,
-    c.Upload: _upload,
-    c.CommitStaging: _commit,
-    c.MakeClaim: _claim,
-    c.ReadClaim: _read_claim,
-    c.ListClaims: _list_claims,
-    c.ReadOwners: _read_owners,
-    c.SettleIntents: _settle_intents,
-    c.AcquireLease: _acquire,
-    c.AwaitTakeover: _wait,
-    c.RevokeOlder: _revoke,
-    c.PassBarrier: _barrier,
-    c.ArmIntent: _arm,
-    c.ReadHead: _read_head,
-    c.DropStaging: _drop,
-    c.ReadCommit: _read_commit,
-    c.Report: _report,
-    c.ConfirmIntent: _confirm,
-    c.SettleIntent: _settle,
-    c.CleanUp: _clean_up,
+    m.ReloadTask: _reload,
+    m.OpenStaging: _open_staging,
+    m.Upload: _upload,
+    m.CommitStaging: _commit,
+    m.MakeClaim: _claim,
+    m.ReadClaim: _read_claim,
+    m.ListClaims: _list_claims,
+    m.ReadOwners: _read_owners,
+    m.SettleIntents: _settle_intents,
+    m.AcquireLease: _acquire,
+    m.AwaitTakeover: _wait,
+    m.RevokeOlder: _revoke,
+    m.PassBarrier: _barrier,
+    m.ArmIntent: _arm,
+    m.ReadHead: _read_head,
+    m.DropStaging: _drop,
+    m.ReadCommit: _read_commit,
+    m.Report: _report,
+    m.ConfirmIntent: _confirm,
+    m.SettleIntent: _settle,
+    m.CleanUp: _clean_up,
 }
 
 
 @cache
 def published(ref: str) -> Event:
     """The store has moved the target."""
-    return e.Published(CommitRef(ref))
+    return m.Published(CommitRef(ref))
 
 
 @cache
 def refused(reason: str) -> Event:
     """The store has said no."""
-    return f.PublishRefused(reason)
+    return m.PublishRefused(reason)
 
 
 def _unknown(kind: type[Command]) -> Event:
     (unknown,) = kind.answers.unknown
-    event: Event = unknown(("something",)) if kind is c.CleanUp else unknown("no answer")
+    event: Event = unknown(("something",)) if kind is m.CleanUp else unknown("no answer")
     return event
 
 
-_ASKED: tuple[type[Command], ...] = (*EFFECTS, c.Publish)
+_ASKED: tuple[type[Command], ...] = (*EFFECTS, m.Publish)
 #: For each command that may go unanswered, what its execution takes the silence for.
 LOST: Mapping[type[Command], Event] = {kind: _unknown(kind) for kind in _ASKED if kind.answers.unknown}

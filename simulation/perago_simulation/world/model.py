@@ -11,10 +11,9 @@ from functools import lru_cache, partial
 from typing import TypeAlias
 
 from perago_core.attempt import ATTEMPT, Known, Phase
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.engine import Table
-from perago_core.rows import Event
+from perago_core.attempt import messages as m
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Event
 from perago_core.values import Attempt
 from perago_simulation.world import strangers
 from perago_simulation.world.effects import EFFECTS, LOST, published, refused
@@ -111,7 +110,7 @@ class Model:
         assert run.state is not None
         (command,) = run.state.pending
         who, kind = f"e{index}", type(command)
-        if isinstance(command, c.Publish):
+        if isinstance(command, m.Publish):
             yield from self._send(world, index, command)
             return
         after, event = EFFECTS[kind](self.setting, world, index, command)
@@ -133,7 +132,7 @@ class Model:
             return with_run(world, index, Run(run.task, ENDED, None))
         return with_run(world, index, Run(run.task, RUNNING, state))
 
-    def _send(self, world: World, index: int, command: c.Publish) -> Moves:
+    def _send(self, world: World, index: int, command: m.Publish) -> Moves:
         """Send a publication; once it is sent, the sender may stop waiting for it while it is on its way."""
         who = f"e{index}"
         if not any(request.run == index for request in world.requests):
@@ -142,7 +141,7 @@ class Model:
         elif world.budget.losses:
             requests = tuple(each._replace(awaited=False) if each.run == index else each for each in world.requests)
             gone = world._replace(requests=requests, budget=one_less(world.budget, "losses"))
-            yield (who, "Publish", "stops waiting"), self._tell(gone, index, LOST[c.Publish])
+            yield (who, "Publish", "stops waiting"), self._tell(gone, index, LOST[m.Publish])
 
     # -----------------------------------------------------------------------------------------------------------------
     # The store, carrying out publications in two phases
@@ -177,7 +176,7 @@ class Model:
         )
         if awaited and world.budget.losses:
             spent = with_budget(moved, one_less(world.budget, "losses"))
-            lost = self._tell(spent, request.run, LOST[c.Publish])
+            lost = self._tell(spent, request.run, LOST[m.Publish])
             yield ("store", "install", f"{who}: {ref}, answer lost"), lost
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -213,7 +212,7 @@ class Model:
             if not (self.setting.changes if changed else self.setting.no_ops):
                 continue
             state = self.table.start(attempt).state
-            for event in (e.WorkspaceReady(), e.BodyDone(attempt.execution, changed)):
+            for event in (m.WorkspaceReady(), m.BodyDone(attempt.execution, changed)):
                 state = self.step(state, event).state
             body = "changed" if changed else "unchanged"
             after = world._replace(runs=(*world.runs, Run(at, RUNNING, state)))

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from perago_core.checks import a, count, flag
-from perago_core.value import Value
+from perago_core.value import Value, a, count, flag
 from perago_core.values import Backing
 from perago_simulation.world.capabilities import NEEDS, Capabilities
 

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from perago_core.answers import Done
 from perago_core.plan import PlanKind
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Store
 from perago_core.values import Backing, CommitRef, Target
 from perago_local.git import GitStore

@@ -14,7 +14,7 @@ from secrets import token_hex
 from attrs import evolve, frozen
 
 from perago_core.plan import PlanKind
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Store
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import Connection, LakeFSStore

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_core.plan import PlanKind
-from perago_core.policy.events import Capability
+from perago_core.policy.messages import Capability
 from perago_core.ports import Clock
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target

@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from perago_core import codec
 from perago_core.attempt import ATTEMPT
-from perago_core.attempt.commands import PrepareWorkspace, Publish
-from perago_core.attempt.phases import Phase
+from perago_core.attempt.messages import PrepareWorkspace, Publish
+from perago_core.attempt.state import Phase
+from perago_core.machine import codec
+from perago_core.machine.rows import Command
+from perago_core.machine.trace import TraceRecord
 from perago_core.plan import PublishPlan
-from perago_core.rows import Command
-from perago_core.trace import TraceRecord
 from perago_core.value import Value
 from perago_core.values import Attempt, CommitRef, TaskStatus
 

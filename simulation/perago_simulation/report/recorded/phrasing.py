@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
+from perago_core.attempt import messages as m
 from perago_core.value import Value
 from perago_core.values import TaskStatus
 from perago_simulation.report import words
@@ -53,13 +52,13 @@ def say(moment: Moment, branch: str, was: str, told: Iterable[Word]) -> Said:
             return Said(words.ORCHESTRATOR, "", inward=False, says=says, what="give up")
         case Stepped(who, record, asked):
             what = type(asked).__name__
-            if isinstance(record.event, e.Published):
+            if isinstance(record.event, m.Published):
                 says = f"moves {branch} from {saying.short(was)} to {saying.short(record.event.ref)}"
                 return Said(words.STORE, who.name, inward=False, says=says, what=what)
-            if isinstance(record.event, f.PublishRefused):
+            if isinstance(record.event, m.PublishRefused):
                 says = f"refuses {who.name}'s publication: {saying.shortened(record.event.reason)}"
                 return Said(words.STORE, who.name, inward=False, says=says, what=what)
-            late = _late(who, told) if isinstance(record.event, e.Reported) else ""
+            late = _late(who, told) if isinstance(record.event, m.Reported) else ""
             says = saying.answer(who, asked, record.event) + late
             answers = type(record.event) in asked.answers.all()
             peer = saying.peer(asked) if answers else ""

@@ -6,31 +6,29 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
+from perago_core.attempt import messages as m
+from perago_core.machine.rows import Command, Event
 from perago_core.results import Completed, Result
-from perago_core.rows import Command, Event
 from perago_core.values import TaskSnapshot, TaskStatus
 from perago_simulation.report import words
 from perago_simulation.report.recorded.moments import Recording
 
 _HERE: Mapping[type[Command], str] = {
-    c.PrepareWorkspace: "fetches its input",
-    c.RunBody: "runs the body",
-    c.ResumeBody: "goes on with the body",
+    m.PrepareWorkspace: "fetches its input",
+    m.RunBody: "runs the body",
+    m.ResumeBody: "goes on with the body",
 }
 _TO: Mapping[type[Command], str] = {
-    **dict.fromkeys((c.ReloadTask, c.ReadOwners, c.Report), words.ORCHESTRATOR),
+    **dict.fromkeys((m.ReloadTask, m.ReadOwners, m.Report), words.ORCHESTRATOR),
     **dict.fromkeys(
-        (c.SettleIntents, c.ArmIntent, c.ConfirmIntent, c.SettleIntent, c.AcquireLease), words.COORDINATION
+        (m.SettleIntents, m.ArmIntent, m.ConfirmIntent, m.SettleIntent, m.AcquireLease), words.COORDINATION
     ),
-    **dict.fromkeys((c.RunBody, c.ResumeBody, c.AwaitTakeover), ""),
+    **dict.fromkeys((m.RunBody, m.ResumeBody, m.AwaitTakeover), ""),
 }
 _INTERRUPTS: Mapping[type[Event], str] = {
-    f.AttemptLost: "learns that its attempt is lost",
-    f.LeaseLost: "learns that its lease is lost",
-    f.DeadlineExceeded: "is out of time",
+    m.AttemptLost: "learns that its attempt is lost",
+    m.LeaseLost: "learns that its lease is lost",
+    m.DeadlineExceeded: "is out of time",
 }
 _SHOWN = 8
 
@@ -57,12 +55,12 @@ def peer(asked: Command) -> str:
 
 def is_read(asked: Command) -> bool:
     """Say whether what matters about a command comes back."""
-    return type(asked).__name__ in words.READS or isinstance(asked, c.PrepareWorkspace)
+    return type(asked).__name__ in words.READS or isinstance(asked, m.PrepareWorkspace)
 
 
 def doing(asked: Command, branch: str) -> str:
     """Say what an execution does that asks for this."""
-    if isinstance(asked, c.Publish):
+    if isinstance(asked, m.Publish):
         return f"asks to {words.plan(asked.plan, branch, short(asked.plan.commit))}"
     return _HERE.get(type(asked)) or words.does(type(asked).__name__, branch)
 
@@ -76,11 +74,11 @@ def answer(who: Recording, asked: Command, event: Event) -> str:
     branch = who.attempt.target.branch
     if type(event) in asked.answers.unknown:
         return f"{doing(asked, branch)}: nobody knows whether it was done{f' ({reason})' if reason else ''}"
-    if isinstance(asked, c.Report):
+    if isinstance(asked, m.Report):
         reason = result(asked.result)
     elif type(event) in _ANSWERS:
         reason = _ANSWERS[type(event)](event)
-    elif isinstance(event, e.ClaimStands):
+    elif isinstance(event, m.ClaimStands):
         reason = "it has it" if event.claim.execution == who.attempt.execution else "another execution has it"
     return f"{doing(asked, branch)}: {reason}" if reason else doing(asked, branch)
 
@@ -96,24 +94,24 @@ def _task(snapshot: TaskSnapshot | None) -> str:
     return "it is gone" if snapshot is None else status(snapshot.status)
 
 
-def _head(event: e.HeadSeen) -> str:
+def _head(event: m.HeadSeen) -> str:
     if event.head is None:
         return "it is not there"
     return f"sees {short(event.head.commit.ref)}{', with uncommitted objects' if event.head.dirty else ''}"
 
 
 _ANSWERS: Mapping[type[Event], Callable[[Any], str]] = {
-    e.BodyDone: lambda event: "it changed the workspace" if event.changed else "it changed nothing",
-    e.StagingWanted: lambda _event: "it wants to write already",
-    e.TaskReloaded: lambda event: _task(event.snapshot),
-    e.Staged: lambda event: short(event.staged.commit),
-    e.NothingStaged: lambda _event: "there is nothing to commit",
-    e.ClaimRead: lambda event: "there is none" if event.claim is None else "it is there",
-    e.ClaimsListed: lambda event: f"attempts {', '.join(str(claim.number) for claim in event.claims)}",
-    e.OwnersRead: lambda event: ", ".join(_task(snapshot) for _, snapshot in event.snapshots),
-    e.IntentsSettled: lambda event: f"{len(event.unresolved)} unresolved" if event.unresolved else "none is left",
-    e.LeaseHeld: lambda event: "held now" if event.clean else "held now, after an unclean end",
-    e.Revoked: lambda event: f"{len(event.names)} gone",
-    e.HeadSeen: _head,
-    e.CommitSeen: lambda event: "it is not there" if event.commit is None else "it is there",
+    m.BodyDone: lambda event: "it changed the workspace" if event.changed else "it changed nothing",
+    m.StagingWanted: lambda _event: "it wants to write already",
+    m.TaskReloaded: lambda event: _task(event.snapshot),
+    m.Staged: lambda event: short(event.staged.commit),
+    m.NothingStaged: lambda _event: "there is nothing to commit",
+    m.ClaimRead: lambda event: "there is none" if event.claim is None else "it is there",
+    m.ClaimsListed: lambda event: f"attempts {', '.join(str(claim.number) for claim in event.claims)}",
+    m.OwnersRead: lambda event: ", ".join(_task(snapshot) for _, snapshot in event.snapshots),
+    m.IntentsSettled: lambda event: f"{len(event.unresolved)} unresolved" if event.unresolved else "none is left",
+    m.LeaseHeld: lambda event: "held now" if event.clean else "held now, after an unclean end",
+    m.Revoked: lambda event: f"{len(event.names)} gone",
+    m.HeadSeen: _head,
+    m.CommitSeen: lambda event: "it is not there" if event.commit is None else "it is there",
 }

@@ -11,10 +11,8 @@ from typing import Any
 
 from attrs import define, field
 
-from perago_core.attempt import commands as c
-from perago_core.attempt import events as e
-from perago_core.attempt import failures as f
-from perago_core.attempt.phases import Phase
+from perago_core.attempt import messages as m
+from perago_core.attempt.state import Phase
 from perago_core.values import Target, TaskSnapshot, TaskStatus
 from perago_simulation.report.recorded import saying
 from perago_simulation.report.recorded.moments import (
@@ -140,33 +138,33 @@ class Seen:
         if snapshot is not None and snapshot.task_id in self.tasks:
             self._stands(snapshot.task_id, snapshot.status, snapshot.result_ref)
 
-    def opened(self, who: Recording, _asked: c.OpenStaging, _event: e.StagingOpened) -> None:
+    def opened(self, who: Recording, _asked: m.OpenStaging, _event: m.StagingOpened) -> None:
         """A staging name begins at the input."""
         self.names[who.name] = who.attempt.input
 
-    def staged(self, who: Recording, _asked: c.CommitStaging, event: e.Staged) -> None:
+    def staged(self, who: Recording, _asked: m.CommitStaging, event: m.Staged) -> None:
         """A staged commit stands on the input."""
         self._mention(event.staged.commit, (who.attempt.input,))
         self.owners[event.staged.commit] = who.name
         self.names[who.name] = event.staged.commit
 
-    def claimed(self, who: Recording, _asked: c.MakeClaim, event: e.ClaimStands) -> None:
+    def claimed(self, who: Recording, _asked: m.MakeClaim, event: m.ClaimStands) -> None:
         """A claim stands for good."""
         if event.claim.execution == who.attempt.execution:
             what = "a no-op" if event.claim.tree is None else f"tree {saying.short(event.claim.tree)}"
             text = f"of {who.name}: {what} on {saying.short(event.claim.parent)}"
             self.records["claim", who.name] = Line("claim", text, "stands")
 
-    def owners_read(self, _who: Recording, _asked: c.ReadOwners, event: e.OwnersRead) -> None:
+    def owners_read(self, _who: Recording, _asked: m.ReadOwners, event: m.OwnersRead) -> None:
         """Other tasks were read."""
         for _, snapshot in event.snapshots:
             self._reloaded(snapshot)
 
-    def reloaded(self, _who: Recording, _asked: c.ReloadTask, event: e.TaskReloaded) -> None:
+    def reloaded(self, _who: Recording, _asked: m.ReloadTask, event: m.TaskReloaded) -> None:
         """The own task was read."""
         self._reloaded(event.snapshot)
 
-    def leased(self, who: Recording, _asked: c.AcquireLease, event: e.LeaseHeld) -> None:
+    def leased(self, who: Recording, _asked: m.AcquireLease, event: m.LeaseHeld) -> None:
         """The lease is held until it is released or lost."""
         self.records["lease", who.name] = Line("lease", f"of {who.name}, token {event.token}", "held")
 
@@ -174,20 +172,20 @@ class Seen:
         """The lease is gone."""
         self.records.pop(("lease", who.name), None)
 
-    def armed(self, who: Recording, _asked: c.ArmIntent, _event: e.Armed) -> None:
+    def armed(self, who: Recording, _asked: m.ArmIntent, _event: m.Armed) -> None:
         """An intent is open until it is settled."""
         self.records["intent", who.name] = Line("intent", f"of {who.name}", "open")
 
-    def swept(self, _who: Recording, _asked: c.SettleIntents, event: e.IntentsSettled) -> None:
+    def swept(self, _who: Recording, _asked: m.SettleIntents, event: m.IntentsSettled) -> None:
         """A sweep that leaves nothing open has settled every intent there was."""
         if not event.unresolved:
             self.records = {key: line for key, line in self.records.items() if key[0] != "intent"}
 
-    def settled(self, who: Recording, _asked: c.SettleIntent, _event: e.Settled) -> None:
+    def settled(self, who: Recording, _asked: m.SettleIntent, _event: m.Settled) -> None:
         """The intent is settled."""
         self.records.pop(("intent", who.name), None)
 
-    def head_seen(self, who: Recording, _asked: c.ReadHead, event: e.HeadSeen) -> None:
+    def head_seen(self, who: Recording, _asked: m.ReadHead, event: m.HeadSeen) -> None:
         """The branch is where it was read; a publication nobody waits for has landed if it is there."""
         if who.attempt.target != self.target:
             return
@@ -197,7 +195,7 @@ class Seen:
         for name in [name for name, ref in self.sent.items() if ref == self.head]:
             self.requests.pop(name, None)
 
-    def published(self, who: Recording, asked: c.Publish, event: e.Published) -> None:
+    def published(self, who: Recording, asked: m.Publish, event: m.Published) -> None:
         """The branch is where the store moved it."""
         self.requests.pop(who.name, None)
         if who.attempt.target == self.target:
@@ -205,15 +203,15 @@ class Seen:
             self.owners.setdefault(event.ref, who.name)
             self.head = event.ref
 
-    def unpublished(self, who: Recording, _asked: c.Publish, _event: f.PublishRefused) -> None:
+    def unpublished(self, who: Recording, _asked: m.Publish, _event: m.PublishRefused) -> None:
         """The request has ended."""
         self.requests.pop(who.name, None)
 
-    def unanswered(self, who: Recording, _asked: c.Publish, _event: f.PublishUnknown) -> None:
+    def unanswered(self, who: Recording, _asked: m.Publish, _event: m.PublishUnknown) -> None:
         """The request may still be on its way."""
         self._leave(who)
 
-    def revoked(self, _who: Recording, _asked: c.RevokeOlder, event: e.Revoked) -> None:
+    def revoked(self, _who: Recording, _asked: m.RevokeOlder, event: m.Revoked) -> None:
         """Names of older attempts are gone."""
         for name in event.names:
             self.names.pop(self.called.get(name, ""), None)
@@ -222,28 +220,28 @@ class Seen:
         """The own name is gone."""
         self.names.pop(who.name, None)
 
-    def cleaned(self, who: Recording, asked: c.CleanUp, event: e.CleanedUp) -> None:
+    def cleaned(self, who: Recording, asked: m.CleanUp, event: m.CleanedUp) -> None:
         """Name and lease are gone."""
         self.dropped(who, asked, event)
         self.unleased(who, asked, event)
 
 
 _LEARN: Mapping[type, Callable[[Seen, Recording, Any, Any], None]] = {
-    e.StagingOpened: Seen.opened,
-    e.Staged: Seen.staged,
-    e.ClaimStands: Seen.claimed,
-    e.OwnersRead: Seen.owners_read,
-    e.TaskReloaded: Seen.reloaded,
-    e.LeaseHeld: Seen.leased,
-    f.LeaseLost: Seen.unleased,
-    e.Armed: Seen.armed,
-    e.IntentsSettled: Seen.swept,
-    e.Settled: Seen.settled,
-    e.HeadSeen: Seen.head_seen,
-    e.Published: Seen.published,
-    f.PublishRefused: Seen.unpublished,
-    f.PublishUnknown: Seen.unanswered,
-    e.Revoked: Seen.revoked,
-    e.Dropped: Seen.dropped,
-    e.CleanedUp: Seen.cleaned,
+    m.StagingOpened: Seen.opened,
+    m.Staged: Seen.staged,
+    m.ClaimStands: Seen.claimed,
+    m.OwnersRead: Seen.owners_read,
+    m.TaskReloaded: Seen.reloaded,
+    m.LeaseHeld: Seen.leased,
+    m.LeaseLost: Seen.unleased,
+    m.Armed: Seen.armed,
+    m.IntentsSettled: Seen.swept,
+    m.Settled: Seen.settled,
+    m.HeadSeen: Seen.head_seen,
+    m.Published: Seen.published,
+    m.PublishRefused: Seen.unpublished,
+    m.PublishUnknown: Seen.unanswered,
+    m.Revoked: Seen.revoked,
+    m.Dropped: Seen.dropped,
+    m.CleanedUp: Seen.cleaned,
 }

@@ -12,10 +12,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from perago_core import codec
-from perago_core.checks import a, count, many, text
-from perago_core.rows import Command, Event, Fired, State
-from perago_core.value import Value
+from perago_core.machine import codec
+from perago_core.machine.rows import Command, Event, Fired, State
+from perago_core.value import Value, a, count, many, text
 
 
 @frozen(cache_hash=True, repr=False)

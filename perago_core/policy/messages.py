@@ -6,12 +6,12 @@ Past tense, frozen, no behaviour. The order is the order in which they happen.
 from __future__ import annotations
 
 from enum import Enum
+from typing import ClassVar
 
 from attrs import field, frozen
 
-from perago_core.checks import a, count, line, text
-from perago_core.rows import Event
-from perago_core.value import Value
+from perago_core.machine.rows import Answers, Command, Event
+from perago_core.value import Value, a, count, line, seconds, text
 from perago_core.values import Backing
 
 
@@ -151,3 +151,43 @@ class StoringUnknown(Because):
     """The decision may or may not have been stored."""
 
     __slots__ = ()
+
+
+class ReadDecision(Command):
+    """Read the stored decision with the highest epoch."""
+
+    __slots__ = ()
+    answers: ClassVar = Answers(
+        (DecisionFound, DecisionAbsent),
+        (DecisionReadUnknown,),
+        (DecisionUnreadable,),
+        repeatable=True,
+    )
+
+
+class Probe(Command):
+    """Find out by behaviour what the store can do (W-15)."""
+
+    __slots__ = ()
+    answers: ClassVar = Answers((ProbeProved,), (ProbeUnknown,), (ProbeDisproved,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class BackOff(Command):
+    """Wait before another try. A wait cannot fail."""
+
+    seconds: float = field(validator=seconds)
+    answers: ClassVar = Answers((BackedOff,), (), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class StoreDecision(Command):
+    """Create the decision at its epoch, unless one stands there already."""
+
+    decision: Decision = field(validator=a(Decision))
+    answers: ClassVar = Answers(
+        (DecisionStood,),
+        (StoringUnknown,),
+        (StoringRefused, DecisionUnreadable),
+        repeatable=True,
+    )

@@ -6,25 +6,27 @@ The orchestrator is only ever asked. The one call that moves a branch is in ``_t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-from perago_core import fence, owner
+from attrs import evolve, field, frozen
+
+from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.calls import Call, Conversation, ask
+from perago_core.calls import Call, Conversation, ask, wall_clock
 from perago_core.errors import ProtocolError
 from perago_core.ledger import calls as ledger
-from perago_core.ledger import keys
+from perago_core.ledger import records
 from perago_core.ledger.calls import CHARGE, Talk
-from perago_core.ledger.codec import Unreadable
-from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent
+from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent, Unreadable
+from perago_core.machine.rows import Command, Event
 from perago_core.names import task_prefix
-from perago_core.recovery import commands as c
-from perago_core.recovery import events as e
+from perago_core.recovery import messages as m
 from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look
-from perago_core.recovery.known import Recovery
-from perago_core.rows import Command, Event
-from perago_core.values import Backing, Claim, Commit, CommitRef, Head
+from perago_core.recovery.state import Mode, Recovery, RecoveryOutcome, outcome
+from perago_core.recovery.table import start, step
+from perago_core.value import Value, a, count, many, text
+from perago_core.values import Backing, Claim, Commit, CommitRef, Head, Maintained, Target
 
 Failure = Callable[[str], Event]
 
@@ -38,43 +40,43 @@ def perform(command: Command, subject: Recovery) -> Conversation:
     return carry_out(command, subject)
 
 
-def _read_intent(command: c.ReadRecord, _subject: Recovery) -> Conversation:
-    reading = ledger.read_record(Intent, keys.intent_key(command.operation_id))
-    return _read(reading, e.RecordFound, e.RecordGone, e.RecordUnreadable, e.RecordUnknown)
+def _read_intent(command: m.ReadRecord, _subject: Recovery) -> Conversation:
+    reading = ledger.read_record(Intent, records.intent_key(command.operation_id))
+    return _read(reading, m.RecordFound, m.RecordGone, m.RecordUnreadable, m.RecordUnknown)
 
 
-def _read_settlement(command: c.ReadSettlement, _subject: Recovery) -> Conversation:
-    reading = ledger.read_record(Settlement, keys.settled_key(command.operation_id))
-    return _read(reading, e.SettlementFound, e.SettlementAbsent, e.SettlementUnreadable, e.SettlementReadUnknown)
+def _read_settlement(command: m.ReadSettlement, _subject: Recovery) -> Conversation:
+    reading = ledger.read_record(Settlement, records.settled_key(command.operation_id))
+    return _read(reading, m.SettlementFound, m.SettlementAbsent, m.SettlementUnreadable, m.SettlementReadUnknown)
 
 
-def _ask_authority(command: c.AskAuthority, _subject: Recovery) -> Conversation:
+def _ask_authority(command: m.AskAuthority, _subject: Recovery) -> Conversation:
     call = Call("orchestrator", "reload", (command.workflow_id, command.task_id), CHARGE)
-    return ask(call, e.TaskSeen, e.TaskUnknown)
+    return ask(call, m.TaskSeen, m.TaskUnknown)
 
 
-def _read_plan(command: c.ReadPlan, _subject: Recovery) -> Conversation:
-    reading = ledger.read_record(Prepared, keys.prepared_key(command.operation_id))
-    return _read(reading, e.PlanRead, lambda: e.PlanRead(None), e.PlanUnreadable, e.PlanReadUnknown)
+def _read_plan(command: m.ReadPlan, _subject: Recovery) -> Conversation:
+    reading = ledger.read_record(Prepared, records.prepared_key(command.operation_id))
+    return _read(reading, m.PlanRead, lambda: m.PlanRead(None), m.PlanUnreadable, m.PlanReadUnknown)
 
 
-def _write_plan(command: c.WritePlan, _subject: Recovery) -> Conversation:
-    return _write(ledger.write_prepared(command.prepared), e.PlanStands, e.PlanRefused, e.PlanUnknown)
+def _write_plan(command: m.WritePlan, _subject: Recovery) -> Conversation:
+    return _write(ledger.write_prepared(command.prepared), m.PlanStands, m.PlanRefused, m.PlanUnknown)
 
 
-def _settle(command: c.Settle, _subject: Recovery) -> Conversation:
+def _settle(command: m.Settle, _subject: Recovery) -> Conversation:
     writing = ledger.write_settlement(command.settlement)
-    return _write(writing, e.SettlementStands, e.SettlementRefused, e.SettlementUnknown)
+    return _write(writing, m.SettlementStands, m.SettlementRefused, m.SettlementUnknown)
 
 
-def _record_audit(command: c.RecordAudit, subject: Recovery) -> Conversation:
+def _record_audit(command: m.RecordAudit, subject: Recovery) -> Conversation:
     writing = ledger.write_audit(command.intent, command.settlement, subject.actor, subject.at)
-    return _write(writing, e.AuditStands, e.AuditRefused, e.AuditUnknown)
+    return _write(writing, m.AuditStands, m.AuditRefused, m.AuditUnknown)
 
 
-def _close(command: c.Close, _subject: Recovery) -> Conversation:
+def _close(command: m.Close, _subject: Recovery) -> Conversation:
     closing = ledger.close(command.settlement, command.intent, planned=True)
-    return _write(closing, lambda _nothing: e.Closed(), e.ClosingRefused, e.ClosingUnknown)
+    return _write(closing, lambda _nothing: m.Closed(), m.ClosingRefused, m.ClosingUnknown)
 
 
 def _read(
@@ -100,7 +102,7 @@ def _write(writing: Talk[Any], done: Callable[[Any], Event], not_done: Failure, 
     return not_done(answer.reason) if isinstance(answer, NotDone) else unknown(answer.reason)
 
 
-def _read_owners(command: c.ReadOwners, _subject: Recovery) -> Conversation:
+def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
     """Find every claim to a commit like ours, and ask whether the attempts behind them are dead.
 
     Our own claim must be among them: claims are removed once their task is settled, and a list from which ours is gone
@@ -112,7 +114,7 @@ def _read_owners(command: c.ReadOwners, _subject: Recovery) -> Conversation:
     for target in [each.target for each in intent.targets if each.publishes]:
         answer = yield Call("store", "claims", (target, intent.logical_task), CHARGE)
         if not isinstance(answer, Done):
-            return e.OwnersUnknown(answer.reason)
+            return m.OwnersUnknown(answer.reason)
         claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
         recorded = recorded and intent.execution in {claim.execution for claim in claims}
         rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
@@ -120,19 +122,19 @@ def _read_owners(command: c.ReadOwners, _subject: Recovery) -> Conversation:
     for workflow_id, task_id in sorted(rivals):
         answer = yield Call("orchestrator", "reload", (workflow_id, task_id), CHARGE)
         if not isinstance(answer, Done):
-            return e.OwnersUnknown(answer.reason)
-        dead = dead and owner.standing(answer.value) is owner.Standing.DEAD
-    return e.OwnersRead(dead)
+            return m.OwnersUnknown(answer.reason)
+        dead = dead and fence.standing(answer.value) is fence.Standing.DEAD
+    return m.OwnersRead(dead)
 
 
-def _observe(command: c.Observe, _subject: Recovery) -> Conversation:
+def _observe(command: m.Observe, _subject: Recovery) -> Conversation:
     trails: list[Trail] = []
     for each in command.targets:
         answer = yield from _walk(each)
         if not isinstance(answer, Done):
-            return e.TargetsUnknown(f"{each.target}: {answer.reason}")
+            return m.TargetsUnknown(f"{each.target}: {answer.reason}")
         trails.append(answer.value)
-    return e.TargetsSeen(tuple(trails))
+    return m.TargetsSeen(tuple(trails))
 
 
 def _walk(intent: TargetIntent) -> Talk[Trail]:
@@ -170,14 +172,14 @@ def anchor_name(intent: Intent, subject: Recovery) -> str | None:
     return f"{task_prefix(intent.logical_task)}{intent.number}-recovery-{digest}"
 
 
-def _relocate(command: c.Relocate, subject: Recovery) -> Conversation:
+def _relocate(command: m.Relocate, subject: Recovery) -> Conversation:
     name = anchor_name(command.intent, subject)
     for move in command.prepared.movements:
         if move.moves and move.after is not None:
             failed = yield from _anchored(move, move.after, name)
             if failed is not None:
                 return failed
-    return e.Relocated()
+    return m.Relocated()
 
 
 def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[Call, Answer[Any], Event | None]:
@@ -186,8 +188,8 @@ def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[
         return (yield from _take_back(move, parent, None))
     opened = yield Call("store", "open_staging", (move.target, name, parent), CHARGE)
     if isinstance(opened, NotDone):
-        return e.RelocationRefused(f"{move.target}: no anchor: {opened.reason}")
-    failed: Event | None = e.RelocationRefused(f"{move.target}: the anchor may not exist")
+        return m.RelocationRefused(f"{move.target}: no anchor: {opened.reason}")
+    failed: Event | None = m.RelocationRefused(f"{move.target}: the anchor may not exist")
     if isinstance(opened, Done):
         failed = yield from _take_back(move, parent, name)
     yield Call("store", "drop", (move.target, name), CHARGE)
@@ -198,34 +200,97 @@ def _take_back(move: Movement, parent: CommitRef, name: str | None) -> Generator
     """Look once more, then move; nothing comes between the look and the move (S-09). ``None`` says that it is back."""
     seen = yield Call("store", "head", (move.target,), CHARGE)
     if not isinstance(seen, Done):
-        return e.RelocationRefused(f"{move.target}: its head could not be read: {seen.reason}")
+        return m.RelocationRefused(f"{move.target}: its head could not be read: {seen.reason}")
     head: Head | None = seen.value
     if head is not None and head.commit.ref == parent:
         return None
     if head is None or head.dirty or (head.commit.ref, head.commit.parents) != (move.before, (parent,)):
         found = "missing" if head is None else f"at {head.commit.ref}{', dirty' if head.dirty else ''}"
-        return e.RelocationRefused(f"{move.target} was planned to go back from {move.before}, and is {found}")
+        return m.RelocationRefused(f"{move.target} was planned to go back from {move.before}, and is {found}")
     answer = yield Call("store", "publish", (fence.compensate(move.target, parent, head, name),))
     if isinstance(answer, Unknown):
-        return e.RelocationUnknown(f"{move.target}: {answer.reason}")
+        return m.RelocationUnknown(f"{move.target}: {answer.reason}")
     if isinstance(answer, Done):
         return None
     # Another recovery may have moved it between our look and our move. What counts is where it is (D-9, T-O6).
     now = yield Call("store", "head", (move.target,), CHARGE)
     back = isinstance(now, Done) and now.value is not None and now.value.commit.ref == parent
-    return None if back else e.RelocationRefused(f"{move.target}: {answer.reason}")
+    return None if back else m.RelocationRefused(f"{move.target}: {answer.reason}")
 
 
 PERFORM: Mapping[type[Command], Callable[[Any, Recovery], Conversation]] = {
-    c.ReadRecord: _read_intent,
-    c.ReadSettlement: _read_settlement,
-    c.AskAuthority: _ask_authority,
-    c.ReadPlan: _read_plan,
-    c.ReadOwners: _read_owners,
-    c.Observe: _observe,
-    c.WritePlan: _write_plan,
-    c.Relocate: _relocate,
-    c.Settle: _settle,
-    c.RecordAudit: _record_audit,
-    c.Close: _close,
+    m.ReadRecord: _read_intent,
+    m.ReadSettlement: _read_settlement,
+    m.AskAuthority: _ask_authority,
+    m.ReadPlan: _read_plan,
+    m.ReadOwners: _read_owners,
+    m.Observe: _observe,
+    m.WritePlan: _write_plan,
+    m.Relocate: _relocate,
+    m.Settle: _settle,
+    m.RecordAudit: _record_audit,
+    m.Close: _close,
 }
+
+
+@frozen(cache_hash=True, repr=False)
+class Swept(Value):
+    """What a sweep found and left: one outcome for each intent, and what a publication must know of the target.
+
+    A writer never goes around an intent in ``unresolved`` (R-21). ``maintained`` and ``epoch`` are read after the
+    intents were settled, so they include what the sweep itself has found accepted.
+    """
+
+    outcomes: tuple[RecoveryOutcome, ...] = field(validator=many(a(RecoveryOutcome)))
+    unresolved: tuple[str, ...] = field(validator=many(text))
+    maintained: tuple[Maintained, ...] = field(validator=many(a(Maintained)))
+    epoch: int = field(validator=count)
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """One sentence for each accepted result that is not on its branch. The caller must tell a person."""
+        return _alarms(self.outcomes)
+
+
+def sweep(target: Target, mode: Mode, actor: str, grounds: str = "") -> Talk[Swept]:
+    """Recover the open intents of one target.
+
+    ``Done`` names the ones that stay unresolved; no failure of one keeps the others from being tried. Any other answer
+    says that the ledger could not be listed, and then nothing is known about the target.
+    """
+    listed = yield from ledger.list_open(target)
+    if not isinstance(listed, Done):
+        return listed
+    outcomes: list[RecoveryOutcome] = []
+    for operation_id in listed.value:
+        at = yield from wall_clock()
+        outcomes.append((yield from recover(Recovery(operation_id, target, mode, actor, at, grounds))))
+    maintained = yield from ledger.maintained(target)
+    if not isinstance(maintained, Done):
+        return _with_alarms(maintained, outcomes)
+    epoch = yield from ledger.read_epoch()
+    if not isinstance(epoch, Done):
+        return _with_alarms(epoch, outcomes)
+    unresolved = tuple(each.operation_id for each in outcomes if not each.ending.resolves)
+    return Done(Swept(tuple(outcomes), unresolved, maintained.value, epoch.value))
+
+
+def _alarms(outcomes: Iterable[RecoveryOutcome]) -> tuple[str, ...]:
+    return tuple(f"intent {each.operation_id}: {each.reason}. {each.next_action}" for each in outcomes if each.alarm)
+
+
+def _with_alarms(answer: NotDone | Unknown, outcomes: Iterable[RecoveryOutcome]) -> NotDone | Unknown:
+    """Put the alarms into the reason: their intents are closed by now, so that no later sweep raises them again."""
+    return evolve(answer, reason="; ".join((answer.reason, *_alarms(outcomes))))
+
+
+def recover(subject: Recovery) -> Generator[Call, Answer[Any], RecoveryOutcome]:
+    """Carry one recovery from its first command to its end."""
+    state, commands = start(subject)
+    while commands:
+        (command,) = commands
+        event = yield from perform(command, subject)
+        state, commands = step(state, event)
+    ended = outcome(state)
+    assert ended is not None
+    return ended

@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import fields
 
-from perago_core.engine import Table
-from perago_core.rows import Command, Row
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Command, Row
 
 
 def describe(table: Table[Any, Any]) -> dict[str, Any]:

@@ -7,12 +7,12 @@ was read before the request left, ``now`` after its answer arrived.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from attrs import Attribute, field, frozen
 
-from perago_core.checks import a, count, flag, line, seconds, text
-from perago_core.rows import Event
-from perago_core.value import Value
+from perago_core.machine.rows import Answers, Command, Event
+from perago_core.value import Value, a, count, flag, line, maybe, seconds, text
 
 
 def _moment(instance: object, attribute: Attribute[float], value: object) -> None:
@@ -211,3 +211,69 @@ class LeaseRevokeUnknown(Because):
     """The lease may or may not be gone; it ends by itself."""
 
     __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class Grant(Command):
+    """Get a lease to bind the lock to."""
+
+    ttl: float = field(validator=seconds)
+    answers: ClassVar = Answers((Granted,), (GrantUnknown,), (GrantRefused,))
+
+
+@frozen(cache_hash=True, repr=False)
+class CreateLock(Command):
+    """Create the lock of the target, bound to the lease, unless one stands. Sent once; busy is an answer (W-17)."""
+
+    lease: str = field(validator=text)
+    answers: ClassVar = Answers((LockStood,), (LockUnknown,), (LockRefused,))
+
+
+class ReadToken(Command):
+    """Read the last holder's record."""
+
+    __slots__ = ()
+    answers: ClassVar = Answers(
+        (TokenAbsent, TokenFound),
+        (TokenReadUnknown,),
+        (TokenUnreadable,),
+        repeatable=True,
+    )
+
+
+@frozen(cache_hash=True, repr=False)
+class TakeToken(Command):
+    """Swap the record that was read for ours, with the next token."""
+
+    standing: str | None = field(validator=maybe(text))
+    record: TokenRecord = field(validator=a(TokenRecord))
+    answers: ClassVar = Answers((TokenTaken,), (TokenUnknown,), (TokenRefused,))
+
+
+@frozen(cache_hash=True, repr=False)
+class KeepAlive(Command):
+    """Renew the lease."""
+
+    lease: str = field(validator=text)
+    answers: ClassVar = Answers((KeptAlive,), (KeepAliveUnknown,), (LeaseGone,))
+
+
+@frozen(cache_hash=True, repr=False)
+class MarkReleased(Command):
+    """Swap our record for one that says released; never written over anybody else's (F-10)."""
+
+    record: TokenRecord = field(validator=a(TokenRecord))
+    answers: ClassVar = Answers((ReleaseMarked,), (ReleaseUnknown,), (ReleaseRefused,))
+
+
+@frozen(cache_hash=True, repr=False)
+class Revoke(Command):
+    """End our lease, and with it the lock if it is ours; nobody else's can be bound to it."""
+
+    lease: str = field(validator=text)
+    answers: ClassVar = Answers(
+        (LeaseRevoked,),
+        (LeaseRevokeUnknown,),
+        (LeaseRevokeRefused,),
+        repeatable=True,
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import field, frozen
 
-from perago_core.checks import a, flag, line, many, maybe
-from perago_core.ledger.records import Audit, Intent, Prepared, Settlement
+from perago_core.ledger.records import Audit, Intent, Prepared, Settlement, TargetIntent
+from perago_core.machine.rows import Answers, Command, Event
 from perago_core.recovery.classify import Trail
-from perago_core.rows import Event
+from perago_core.value import a, flag, line, many, maybe, text
 from perago_core.values import TaskSnapshot
 
 
@@ -217,3 +219,110 @@ class ClosingUnknown(Because):
     """Something of the settled intent may still be listed."""
 
     __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class ReadRecord(Command):
+    """Read the intent afresh."""
+
+    operation_id: str = field(validator=text)
+    answers: ClassVar = Answers(
+        (RecordFound, RecordGone),
+        (RecordUnknown,),
+        (RecordUnreadable,),
+        repeatable=True,
+    )
+
+
+@frozen(cache_hash=True, repr=False)
+class ReadSettlement(Command):
+    """Find out whether somebody has settled it already."""
+
+    operation_id: str = field(validator=text)
+    answers: ClassVar = Answers(
+        (SettlementFound, SettlementAbsent),
+        (SettlementReadUnknown,),
+        (SettlementUnreadable,),
+        repeatable=True,
+    )
+
+
+@frozen(cache_hash=True, repr=False)
+class AskAuthority(Command):
+    """Ask the orchestrator what became of the intent's task."""
+
+    workflow_id: str = field(validator=text)
+    task_id: str = field(validator=text)
+    answers: ClassVar = Answers((TaskSeen,), (TaskUnknown,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class ReadOwners(Command):
+    """List the claim records that could own the intent's commits, and ask the orchestrator about their tasks."""
+
+    intent: Intent = field(validator=a(Intent))
+    answers: ClassVar = Answers((OwnersRead,), (OwnersUnknown,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class Observe(Command):
+    """Read the head of every target and follow it down to the input, within bounds."""
+
+    targets: tuple[TargetIntent, ...] = field(validator=many(a(TargetIntent)))
+    answers: ClassVar = Answers((TargetsSeen,), (TargetsUnknown,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class ReadPlan(Command):
+    """Find out whether an exclusive recovery has begun to move something."""
+
+    operation_id: str = field(validator=text)
+    answers: ClassVar = Answers((PlanRead,), (PlanReadUnknown,), (PlanUnreadable,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class WritePlan(Command):
+    """Write down what is about to be moved, before it moves."""
+
+    prepared: Prepared = field(validator=a(Prepared))
+    answers: ClassVar = Answers((PlanStands,), (PlanUnknown,), (PlanRefused,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class Relocate(Command):
+    """Take every target of the plan back to its input; one that is there already is left alone."""
+
+    intent: Intent = field(validator=a(Intent))
+    prepared: Prepared = field(validator=a(Prepared))
+    answers: ClassVar = Answers((Relocated,), (RelocationUnknown,), (RelocationRefused,))
+
+
+@frozen(cache_hash=True, repr=False)
+class Settle(Command):
+    """Write the settlement, unless one stands."""
+
+    settlement: Settlement = field(validator=a(Settlement))
+    answers: ClassVar = Answers(
+        (SettlementStands,),
+        (SettlementUnknown,),
+        (SettlementRefused,),
+        repeatable=True,
+    )
+
+
+@frozen(cache_hash=True, repr=False)
+class RecordAudit(Command):
+    """Write the audit record of the settlement that stands, unless one stands."""
+
+    intent: Intent = field(validator=a(Intent))
+    settlement: Settlement = field(validator=a(Settlement))
+    answers: ClassVar = Answers((AuditStands,), (AuditUnknown,), (AuditRefused,), repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class Close(Command):
+    """Take the settled intent off the open list, last of all."""
+
+    settlement: Settlement = field(validator=a(Settlement))
+    intent: Intent | None = field(default=None, validator=maybe(a(Intent)))
+    answers: ClassVar = Answers((Closed,), (ClosingUnknown,), (ClosingRefused,), repeatable=True)

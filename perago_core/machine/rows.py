@@ -1,6 +1,6 @@
 """The vocabulary every machine is written in: events, commands, facts, guards, rows, states.
 
-Nothing here runs anything. ``validation`` says which definitions are sound, ``engine`` compiles and steps them.
+Nothing here runs anything; ``engine`` says which definitions are sound, compiles them and steps them.
 """
 
 from __future__ import annotations

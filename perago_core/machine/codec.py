@@ -22,9 +22,9 @@ from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar, Union, cast, ge
 
 from attrs import fields, resolve_types
 
-from perago_core.engine import Table
 from perago_core.errors import CodecError
-from perago_core.rows import Definition, K, S, State
+from perago_core.machine.engine import Table
+from perago_core.machine.rows import Definition, K, S, State
 from perago_core.value import Value
 
 SCHEMA = 1
@@ -34,7 +34,7 @@ V = TypeVar("V", bound=Value)
 
 _MACHINES = {"attempt": "ATTEMPT", "policy": "POLICY", "lease": "LEASE", "recovery": "RECOVERY"}
 #: What machines and conversations are made of, as opposed to what they know and say. A state is read by its machine.
-_NOT_STORED = ("perago_core.answers", "perago_core.calls", "perago_core.engine", "perago_core.rows")
+_NOT_STORED = ("perago_core.answers", "perago_core.calls", "perago_core.machine.engine", "perago_core.machine.rows")
 
 
 def dumps(value: Value) -> str:
@@ -109,7 +109,7 @@ def tag(kind: type) -> str:
 @cache
 def registry() -> Mapping[str, type[Value]]:
     """Give every type that can be stored, by its name."""
-    for package in (*_MACHINES, "ledger", "fence", "results", "budget", "trace"):
+    for package in (*_MACHINES, "ledger", "fence", "results", "budget", "machine.trace"):
         import_module(f"perago_core.{package}")
     found: dict[str, type[Value]] = {}
     waiting = list(Value.__subclasses__())

@@ -1,0 +1,382 @@
+"""One execution from start to end: the dialogue between the attempt machine and the ports.
+
+Pure: it yields calls and is sent answers. ``driver`` carries them; a simulator may stop between any two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, TypeAlias
+
+from attrs import define
+
+from perago_core import ledger
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.attempt import messages as m
+from perago_core.attempt.messages import CleanUp
+from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known
+from perago_core.attempt.table import ATTEMPT, start
+from perago_core.calls import Call, Conversation, ask, clock, pause, wall_clock
+from perago_core.lease import LeaseEnd, LeaseRequest
+from perago_core.lease.run import Keeper
+from perago_core.machine.rows import Command, Event, Fired
+from perago_core.recovery import Mode, sweep
+from perago_core.values import Attempt, Backing, TaskSnapshot
+
+
+def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
+    return lambda _value: event()
+
+
+def _prepare(x: Execution, _command: m.PrepareWorkspace) -> Conversation:
+    call = Call("workspace", "prepare", (x.attempt,))
+    return ask(call, _nothing(m.WorkspaceReady), m.WorkspaceUnknown, m.WorkspaceRefused)
+
+
+def _run_body(x: Execution, _command: m.RunBody) -> Conversation:
+    return _body(x, Call("workspace", "run", (x.attempt,)))
+
+
+def _resume_body(x: Execution, command: m.ResumeBody) -> Conversation:
+    return _body(x, Call("workspace", "resume", (x.attempt,), sink=(x.attempt.target, command.name)))
+
+
+def _body(x: Execution, call: Call) -> Conversation:
+    """A body that did not come to its end because its attempt was lost, or its time was over, ends for that reason.
+
+    Else a worker that stops a body for somebody else's attempt would then report that attempt as failed.
+    """
+    answer = yield call
+    event: Event = answer.value if isinstance(answer, Done) else m.BodyLost(answer.reason)
+    if isinstance(event, m.BodyDone | m.StagingWanted):
+        return event
+    return x.interruption() or event
+
+
+def _reload(x: Execution, _command: m.ReloadTask) -> Conversation:
+    answer = yield Call("orchestrator", "reload", (x.attempt.workflow_id, x.attempt.task_id))
+    if isinstance(answer, Done):
+        return m.TaskReloaded(answer.value)
+    return m.TaskReloadUnknown(answer.reason, (yield from clock()), x.attempt_until())
+
+
+def _open_staging(x: Execution, command: m.OpenStaging) -> Conversation:
+    call = Call("store", "open_staging", (x.attempt.target, command.name, command.at))
+    return ask(call, _nothing(m.StagingOpened), m.StagingUnknown, m.StagingRefused)
+
+
+def _upload(x: Execution, command: m.Upload) -> Conversation:
+    call = Call("workspace", "upload", (x.attempt,), sink=(x.attempt.target, command.name))
+    return ask(call, _nothing(m.Uploaded), m.UploadUnknown, m.UploadRefused)
+
+
+def _commit(x: Execution, command: m.CommitStaging) -> Conversation:
+    call = Call("store", "commit", (x.attempt.target, command.name, command.message))
+    return ask(
+        call,
+        lambda staged: m.NothingStaged() if staged is None else m.Staged(staged),
+        m.CommitUnknown,
+        m.CommitRefused,
+    )
+
+
+def _claim(_x: Execution, command: m.MakeClaim) -> Conversation:
+    return ask(Call("store", "claim", (command.claim,)), m.ClaimStands, m.ClaimUnknown, m.ClaimRefused)
+
+
+def _read_claim(_x: Execution, command: m.ReadClaim) -> Conversation:
+    return ask(Call("store", "read_claim", (command.claim,)), m.ClaimRead, m.ClaimReadUnknown)
+
+
+def _list_claims(x: Execution, _command: m.ListClaims) -> Conversation:
+    call = Call("store", "claims", (x.attempt.target, x.attempt.logical_task))
+    return ask(call, m.ClaimsListed, m.ClaimsUnknown)
+
+
+def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
+    found: list[tuple[str, TaskSnapshot | None]] = []
+    for workflow_id, task_id in command.tasks:
+        answer = yield Call("orchestrator", "reload", (workflow_id, task_id))
+        if not isinstance(answer, Done):
+            return m.OwnersUnknown(answer.reason)
+        found.append((task_id, answer.value))
+    return m.OwnersRead(tuple(found))
+
+
+def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
+    swept = yield from sweep(x.attempt.target, Mode.SETTLE_ONLY, _actor(x.attempt))
+    if not isinstance(swept, Done):
+        return m.IntentsUnknown(swept.reason)
+    found = swept.value
+    return m.IntentsSettled(found.epoch, found.unresolved, found.maintained, found.alarms)
+
+
+def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
+    budget = x.attempt.budget
+    request = LeaseRequest(x.attempt.target, x.attempt.execution, budget.lease_ttl, budget.lease_margin)
+    x.keeper = keeper = Keeper(request)
+    yield from keeper.acquire()
+    if keeper.held is not None:
+        return m.LeaseHeld(keeper.held.token, keeper.held.clean)
+    return m.LeaseBusy(keeper.why) if keeper.end is LeaseEnd.BUSY else m.LeaseUnknown(keeper.why)
+
+
+def _await_takeover(x: Execution, command: m.AwaitTakeover) -> Conversation:
+    """Wait in slices short enough to keep the lease alive; losing it meanwhile ends the wait."""
+    assert x.keeper is not None
+    until = (yield from clock()) + command.seconds
+    while (now := (yield from clock())) < until:
+        yield from pause(min(until - now, x.attempt.budget.lease_ttl / 3))
+        if not (yield from x.keeper.tend()):
+            return m.LeaseLost(x.keeper.why)
+    return m.Waited()
+
+
+def _revoke_older(x: Execution, command: m.RevokeOlder) -> Conversation:
+    call = Call("store", "revoke_older", (x.attempt.target, x.attempt.logical_task, command.number))
+    return ask(call, m.Revoked, m.RevokeUnknown, m.RevokeRefused)
+
+
+def _barrier(x: Execution, _command: m.PassBarrier) -> Conversation:
+    call = Call("store", "barrier", (x.attempt.target,))
+    return ask(call, _nothing(m.BarrierPassed), m.BarrierUnknown, m.BarrierRefused)
+
+
+def _actor(attempt: Attempt) -> str:
+    return attempt.worker_id or attempt.execution
+
+
+def _intent(x: Execution, created_at: int) -> ledger.Intent:
+    attempt, known = x.attempt, x.state.known
+    staged = known.staged
+    return ledger.Intent(
+        operation_id=attempt.execution,
+        operation=attempt.operation,
+        workflow_id=attempt.workflow_id,
+        task_id=attempt.task_id,
+        number=attempt.number,
+        execution=attempt.execution,
+        logical_task=attempt.logical_task,
+        actor=_actor(attempt),
+        created_at=created_at,
+        targets=(
+            ledger.TargetIntent(
+                target=attempt.target,
+                parent=attempt.input,
+                staged=None if staged is None else staged.commit,
+                tree=None if staged is None else staged.tree,
+            ),
+        ),
+        backing=attempt.backing,
+        epoch=attempt.epoch,
+        lease_token=known.token,
+        over_maintenance=attempt.over_maintenance,
+    )
+
+
+def _arm(x: Execution, _command: m.ArmIntent) -> Conversation:
+    x.intent = _intent(x, (yield from wall_clock()))
+    return _ledger_event((yield from ledger.arm(x.intent)), m.Armed, m.ArmUnknown, m.ArmRefused)
+
+
+def _confirm(x: Execution, command: m.ConfirmIntent) -> Conversation:
+    if x.intent is None:
+        return m.ConfirmUnknown("the process that armed the intent is gone; a sweep settles it")
+    answer = yield from ledger.confirm(x.intent, {x.attempt.target: command.ref})
+    if isinstance(answer, Done):
+        x.intent = answer.value
+    return _ledger_event(answer, m.Confirmed, m.ConfirmUnknown, m.ConfirmRefused)
+
+
+def _settle(x: Execution, command: m.SettleIntent) -> Conversation:
+    if x.intent is None:
+        return m.SettleUnknown("the process that armed the intent is gone; a sweep settles it")
+    after = x.attempt.input if command.ref is None else command.ref
+    movement = ledger.Movement(x.attempt.target, x.attempt.input, after)
+    at = yield from wall_clock()
+    answer = yield from ledger.settle(x.intent, command.kind, (movement,), _actor(x.attempt), at)
+    return _ledger_event(answer, m.Settled, m.SettleUnknown, m.SettleRefused)
+
+
+def _ledger_event(
+    answer: Answer[Any],
+    done: Callable[[], Event],
+    unknown: Callable[[str], Event],
+    not_done: Callable[[str], Event],
+) -> Event:
+    if isinstance(answer, Done):
+        return done()
+    return not_done(answer.reason) if isinstance(answer, NotDone) else unknown(answer.reason)
+
+
+def _read_head(x: Execution, _command: m.ReadHead) -> Conversation:
+    answer = yield Call("store", "head", (x.attempt.target,))
+    if not isinstance(answer, Done):
+        return m.HeadUnknown(answer.reason)
+    return m.HeadSeen(answer.value, (yield from clock()), x.attempt_until(), x.lease_until())
+
+
+def _publish(_x: Execution, command: m.Publish) -> Conversation:
+    return ask(Call("store", "publish", (command.plan,)), m.Published, m.PublishUnknown, m.PublishRefused)
+
+
+def _drop(x: Execution, command: m.DropStaging) -> Conversation:
+    call = Call("store", "drop", (x.attempt.target, command.name))
+    return ask(call, _nothing(m.Dropped), m.DropUnknown, m.DropRefused)
+
+
+def _read_commit(x: Execution, command: m.ReadCommit) -> Conversation:
+    return ask(Call("store", "look", (x.attempt.target.repository, command.ref)), m.CommitSeen, m.CommitUnreadable)
+
+
+def _report(x: Execution, command: m.Report) -> Conversation:
+    call = Call("orchestrator", "report", (x.attempt, command.result))
+    return ask(call, _nothing(m.Reported), m.ReportUnknown, m.ReportRefused)
+
+
+def _clean_up(x: Execution, command: m.CleanUp) -> Conversation:
+    """Release the lease, remove the name, remove the workspace; a failure of one does not spare the others."""
+    refused: list[str] = []
+    unknown: list[str] = []
+    steps: list[tuple[str, Call]] = [("workspace", Call("workspace", "remove", (x.attempt,)))]
+    if command.name is not None:
+        steps.insert(0, (f"staging name {command.name}", Call("store", "drop", (x.attempt.target, command.name))))
+    if command.release_lease and x.keeper is not None and not (yield from x.keeper.release()):
+        unknown.append("lease")
+    for what, call in steps:
+        answer = yield call
+        if isinstance(answer, Unknown):
+            unknown.append(what)
+        elif isinstance(answer, NotDone):
+            refused.append(what)
+    if unknown:
+        return m.CleanUpUnknown((*unknown, *refused))
+    return m.CleanUpRefused(tuple(refused)) if refused else m.CleanedUp()
+
+
+PERFORM: Mapping[type[Command], Callable[[Execution, Any], Conversation]] = {
+    m.PrepareWorkspace: _prepare,
+    m.RunBody: _run_body,
+    m.ResumeBody: _resume_body,
+    m.ReloadTask: _reload,
+    m.OpenStaging: _open_staging,
+    m.Upload: _upload,
+    m.CommitStaging: _commit,
+    m.MakeClaim: _claim,
+    m.ReadClaim: _read_claim,
+    m.ListClaims: _list_claims,
+    m.ReadOwners: _read_owners,
+    m.SettleIntents: _settle_intents,
+    m.AcquireLease: _acquire_lease,
+    m.AwaitTakeover: _await_takeover,
+    m.RevokeOlder: _revoke_older,
+    m.PassBarrier: _barrier,
+    m.ArmIntent: _arm,
+    m.ReadHead: _read_head,
+    m.Publish: _publish,
+    m.DropStaging: _drop,
+    m.ReadCommit: _read_commit,
+    m.Report: _report,
+    m.ConfirmIntent: _confirm,
+    m.SettleIntent: _settle,
+    m.CleanUp: _clean_up,
+}
+
+
+#: Watches every step: before, event, what fired. It cannot change one; nothing it returns or raises is looked at.
+Observer: TypeAlias = Callable[[AttemptState, Event, Fired[Attempt, Known]], object]
+#: Asked before each command, and when a body did not answer, for an event from outside.
+Interrupts: TypeAlias = Callable[[AttemptState], Event | None]
+
+
+def _for_ever() -> float:
+    return float("inf")
+
+
+@define
+class Execution:
+    """One execution on its way: the state, and the two things a state cannot hold, the lease and who is watching."""
+
+    state: AttemptState
+    observe: Observer | None
+    interrupts: Interrupts | None
+    attempt_until: Callable[[], float]
+    resumed: bool
+    keeper: Keeper | None = None
+    intent: ledger.Intent | None = None
+
+    @classmethod
+    def of(
+        cls,
+        attempt: Attempt | AttemptState,
+        observe: Observer | None = None,
+        interrupts: Interrupts | None = None,
+        attempt_until: Callable[[], float] | None = None,
+    ) -> Execution:
+        """Begin with a fresh attempt, or go on with a stored state."""
+        resumed = not isinstance(attempt, Attempt)
+        state = start(attempt).state if isinstance(attempt, Attempt) else attempt
+        return cls(state, observe, interrupts, attempt_until or _for_ever, resumed)
+
+    @property
+    def attempt(self) -> Attempt:
+        """Give what was pinned."""
+        return self.state.subject
+
+    def dialogue(self) -> Generator[Call, Answer[Any], AttemptState]:
+        """Run to the end and give the last state.
+
+        An answer that leaves the machine waiting for the same command was not the answer it waits for (a completion of
+        another execution). Nothing is asked twice because of it: the true answer counts as lost.
+        """
+        if self.resumed and not self._may_ask_again():
+            self._advance(self._lost("the process stopped while waiting for this answer"))
+        while self.state.pending:
+            event = self.interruption()
+            if event is None and self._tends_lease():
+                event = yield from self._tend()
+            # What is lost stays lost, and is told again each time. Where it changes nothing any more, go on.
+            if event is not None and self._advance(event).commands:
+                continue
+            (command,) = self.state.pending
+            fired = self._advance((yield from PERFORM[type(command)](self, command)))
+            if self.state.pending and not fired.commands:
+                self._advance(self._lost("the port answered for another execution"))
+        return self.state
+
+    def interruption(self) -> Event | None:
+        """Give what came from outside, if anything did."""
+        return self.interrupts(self.state) if self.interrupts is not None else None
+
+    def _advance(self, event: Event) -> Fired[Attempt, Known]:
+        before = self.state
+        fired = ATTEMPT.fire(before, event)
+        self.state = fired.state
+        if self.observe is not None:
+            self.observe(before, event, fired)
+        return fired
+
+    def _may_ask_again(self) -> bool:
+        return all(command.answers.repeatable for command in self.state.pending)
+
+    def _lost(self, reason: str) -> Event:
+        (command,) = self.state.pending
+        (unknown,) = command.answers.unknown
+        event: Event = unknown(("staging name", "workspace")) if isinstance(command, CleanUp) else unknown(reason)
+        return event
+
+    def _tends_lease(self) -> bool:
+        """Keep the lease alive until the head is read; between that and the send nothing may come (S-09)."""
+        return self.state.phase in UNDER_LEASE and self.attempt.backing is Backing.LOCKED
+
+    def _tend(self) -> Generator[Call, Answer[Any], Event | None]:
+        """Give ``LeaseLost`` if the lease is no longer ours."""
+        if self.keeper is None:
+            return m.LeaseLost("the process that held the lease is gone")
+        held = yield from self.keeper.tend()
+        return None if held else m.LeaseLost(self.keeper.why)
+
+    def lease_until(self) -> float:
+        """Give the lease's local deadline, or no limit where no lease is needed."""
+        held = None if self.keeper is None else self.keeper.held
+        return float("inf") if held is None else held.until

@@ -1,0 +1,486 @@
+"""What an attempt has learnt, and what each event teaches it. Records only: nothing here chooses a way.
+
+Every answer that is not *done* also leaves a ``refusal``: what was expected, what was found, what to do next. If the
+table turns it into a report, that is the reported reason; if it turns it into silence, that is the reason for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypedDict, Unpack
+
+from attrs import evolve, frozen
+
+from perago_core import fence
+from perago_core.attempt import messages as m
+from perago_core.attempt.messages import Report
+from perago_core.fence import Standing, standing
+from perago_core.machine.rows import Event, State, Waiting
+from perago_core.plan import PublishPlan
+from perago_core.results import Acceptance, Classification, Refusal, Result
+from perago_core.value import Value
+from perago_core.values import Attempt, Backing, Claim, CommitRef, Maintained, StagedRef, TaskSnapshot, TaskStatus
+
+
+class Phase(Waiting):
+    """A phase is named after what is awaited, never after what was done."""
+
+    WORKSPACE = "the workspace"
+    BODY = "the body"
+    FENCE_0 = "the attempt fence before a running body may stage"
+    STAGING_0 = "the staging name a running body asked for"
+    FENCE_1 = "the attempt fence before staging"
+    STAGING = "the staging name"
+    UPLOAD = "the changes on the staging branch"
+    COMMIT = "the staged commit"
+    FENCE_2 = "the attempt fence before publishing"
+    CLAIM = "the claim"
+    CLAIM_CHECK = "the claim, read back after an unknown answer"
+    CLAIMS = "the claim records of the task"
+    OWNERS = "the orchestrator's word on their attempts"
+    INTENTS = "the open intents of the target"
+    LEASE = "the lease"
+    TAKEOVER = "the end of the takeover interval"
+    FENCE_3 = "the attempt fence under the lease"
+    REVOCATION = "the end of older names"
+    BARRIER = "the end of older requests"
+    INTENT = "the durable intent"
+    HEAD = "the head to decide on"
+    PUBLICATION = "the movement of the target"
+    OWN_REVOCATION = "the end of our own name after an unknown publication"
+    OWN_BARRIER = "the end of our own request"
+    OWN_HEAD = "the head that shows what became of it"
+    OWN_FENCE = "the attempt fence before calling it ours"
+    READ_BACK = "the published commit"
+    REPORT = "the report"
+    CONFIRMATION = "the confirmed intent"
+    ACCEPTANCE = "the orchestrator's word on the result"
+    SETTLEMENT = "the settled intent"
+    CLEAN_UP = "the end of what is left"
+    DONE = "nothing more"
+
+
+#: The target has not moved yet: whatever happens here, nothing was published.
+BEFORE_PUBLICATION = tuple(Phase)[: tuple(Phase).index(Phase.PUBLICATION)]
+
+#: From here on the target may have moved.
+FROM_PUBLICATION = (
+    Phase.PUBLICATION,
+    Phase.OWN_REVOCATION,
+    Phase.OWN_BARRIER,
+    Phase.OWN_HEAD,
+    Phase.OWN_FENCE,
+    Phase.READ_BACK,
+)
+
+#: From here on the result is on its way, or there is none to give; no outside event changes it.
+AFTER_REPORT = (Phase.REPORT, Phase.CONFIRMATION, Phase.ACCEPTANCE, Phase.SETTLEMENT, Phase.CLEAN_UP)
+
+#: Phases ``soft`` never comes to: the seed protocol has no claims, no lease, no names to revoke, nothing to resolve.
+BEYOND_SOFT = (
+    Phase.CLAIM,
+    Phase.CLAIM_CHECK,
+    Phase.CLAIMS,
+    Phase.OWNERS,
+    Phase.LEASE,
+    Phase.TAKEOVER,
+    Phase.FENCE_3,
+    Phase.REVOCATION,
+    Phase.BARRIER,
+    Phase.OWN_REVOCATION,
+    Phase.OWN_BARRIER,
+    Phase.OWN_HEAD,
+    Phase.OWN_FENCE,
+    Phase.READ_BACK,
+)
+
+#: The lease is held and nothing was published under it yet.
+UNDER_LEASE = (Phase.TAKEOVER, Phase.FENCE_3, Phase.REVOCATION, Phase.BARRIER, Phase.INTENT, Phase.HEAD)
+
+
+Explanation: TypeAlias = Callable[[Attempt, Any], Refusal]
+
+_RETRY = "Nothing was published; let the orchestrator retry."
+_NONE = "Nothing to do: the task belongs to another attempt, or to none."
+_SWEEP = "Run `perago recover`: it names what is open and what may be done about it."
+LOOK = "Look at the target's head; the next attempt replaces what proves abandoned, or refuses and names it."
+
+
+def stale(attempt: Attempt, snapshot: TaskSnapshot | None) -> Refusal:
+    """Explain a failed attempt fence."""
+    expected = (
+        f"task {attempt.task_id} of {attempt.workflow_id} IN_PROGRESS, retry {attempt.retry_count}, "
+        f"started {attempt.started_at}, poll {attempt.poll_count}, worker {attempt.worker_id or '-'}"
+    )
+    if snapshot is None:
+        return Refusal(Classification.ATTEMPT_STALE, expected, "no such task", _NONE)
+    actual = (
+        f"task {snapshot.task_id} of {snapshot.workflow_id} {snapshot.status.value}, retry {snapshot.retry_count}, "
+        f"started {snapshot.started_at}, poll {snapshot.poll_count}, worker {snapshot.worker_id or '-'}, "
+        f"workflow {'running' if snapshot.workflow_running else 'not running'}"
+    )
+    return Refusal(Classification.ATTEMPT_STALE, expected, actual, _NONE)
+
+
+def _because(classification: Classification, expected: str, next_action: str = _RETRY) -> Explanation:
+    def explain(_attempt: Attempt, event: Any) -> Refusal:  # noqa: ANN401  any event with a reason
+        return Refusal(classification, expected, event.reason, next_action)
+
+    return explain
+
+
+def _explain_staging_wanted(attempt: Attempt, _event: m.StagingWanted) -> Refusal:
+    return Refusal(
+        Classification.READ_ONLY_WROTE,
+        f"task {attempt.task_id} to read only",
+        "its body asked for a place to write",
+        "Declare the workspace writable, or take the write out of the body.",
+    )
+
+
+def _claim_lost(attempt: Attempt, event: m.ClaimStands | m.ClaimRead) -> Refusal:
+    holder = "no claim yet" if event.claim is None else f"claimed by execution {event.claim.execution}"
+    return Refusal(
+        Classification.CLAIM_LOST,
+        f"the claim of attempt {attempt.number} by execution {attempt.execution}",
+        holder,
+        _NONE,
+    )
+
+
+def _intents(attempt: Attempt, event: m.IntentsSettled) -> Refusal:
+    if event.epoch != attempt.epoch:
+        return Refusal(
+            Classification.POLICY_CHANGED,
+            f"fence policy of epoch {attempt.epoch}",
+            f"epoch {event.epoch}",
+            "Let the orchestrator retry: workers that mix two fence policies are not safe beside each other.",
+        )
+    open_intents = ", ".join(event.unresolved) or "none"
+    return Refusal(
+        Classification.RECOVERY_REQUIRED, f"no open intent on {attempt.target}", f"open: {open_intents}", _SWEEP
+    )
+
+
+def _elsewhere(attempt: Attempt, event: m.CommitSeen) -> Refusal:
+    found = "no such commit" if event.commit is None else f"{event.commit.ref} on {list(event.commit.parents)}"
+    return Refusal(
+        Classification.PUBLISHED_ELSEWHERE,
+        f"the publication to stand on the head that was decided on, with the staged content, on {attempt.target}",
+        found,
+        "A stranger moved the branch in between; have an operator decide what the branch should be.",
+    )
+
+
+def _explain_body_failed(_attempt: Attempt, event: m.BodyFailed) -> Refusal:
+    action = "Correct the task or its input; a retry cannot help." if event.terminal else _RETRY
+    return Refusal(Classification.BODY_FAILED, "checks and body to succeed", event.reason, action)
+
+
+EXPLANATIONS: Mapping[type[Event], Explanation] = {
+    m.WorkspaceRefused: _because(Classification.WORKSPACE_FAILED, "the input to be made available"),
+    m.WorkspaceUnknown: _because(Classification.WORKSPACE_FAILED, "the input to be made available"),
+    m.BodyFailed: _explain_body_failed,
+    m.BodyLost: _because(Classification.BODY_LOST, "the body to end with a result"),
+    m.StagingWanted: _explain_staging_wanted,
+    m.TaskReloadUnknown: _because(Classification.ATTEMPT_UNKNOWN, "the orchestrator to confirm the attempt"),
+    m.StagingRefused: _because(Classification.STAGING_FAILED, "a fresh staging name at the input"),
+    m.StagingUnknown: _because(Classification.STAGING_UNKNOWN, "a fresh staging name at the input"),
+    m.UploadRefused: _because(Classification.STAGING_FAILED, "the changes to be uploaded"),
+    m.UploadUnknown: _because(Classification.STAGING_UNKNOWN, "the changes to be uploaded"),
+    m.CommitRefused: _because(Classification.STAGING_FAILED, "the staging branch to be committed"),
+    m.CommitUnknown: _because(Classification.STAGING_UNKNOWN, "the staging branch to be committed"),
+    m.ClaimStands: _claim_lost,
+    m.ClaimRead: _claim_lost,
+    m.ClaimRefused: _because(Classification.CLAIM_FAILED, "the store to take the claim"),
+    m.ClaimUnknown: _because(Classification.CLAIM_FAILED, "the store to confirm the claim", _NONE),
+    m.ClaimReadUnknown: _because(Classification.CLAIM_FAILED, "the claim to be read back", _NONE),
+    m.ClaimsUnknown: _because(Classification.CLAIMS_UNREADABLE, "the claim records of the task"),
+    m.OwnersUnknown: _because(Classification.CLAIMS_UNREADABLE, "the orchestrator's word on earlier attempts"),
+    m.IntentsSettled: _intents,
+    m.IntentsUnknown: _because(Classification.LEDGER_UNAVAILABLE, "the ledger to show the open intents"),
+    m.LeaseBusy: _because(Classification.LEASE_BUSY, "the lease of the target to be free"),
+    m.LeaseUnknown: _because(Classification.LEASE_BUSY, "the lease of the target to be confirmed"),
+    m.RevokeRefused: _because(Classification.REVOCATION_FAILED, "older staging names to be deleted"),
+    m.RevokeUnknown: _because(Classification.REVOCATION_FAILED, "older staging names to be deleted"),
+    m.BarrierRefused: _because(
+        Classification.BARRIER_FAILED, "the store to confirm the barrier", "Clean the target, then retry."
+    ),
+    m.BarrierUnknown: _because(Classification.BARRIER_FAILED, "the store to confirm the barrier"),
+    m.ArmRefused: _because(Classification.LEDGER_UNAVAILABLE, "the ledger to take the intent"),
+    m.ArmUnknown: _because(Classification.LEDGER_UNAVAILABLE, "the ledger to confirm the intent"),
+    m.HeadUnknown: _because(Classification.TARGET_UNREADABLE, "to read the target's head"),
+    m.PublishRefused: _because(Classification.PUBLISH_REFUSED, "the store to move the target"),
+    m.PublishUnknown: _because(Classification.PUBLISH_UNKNOWN, "the store to say whether the target moved", LOOK),
+    m.DropRefused: _because(
+        Classification.PUBLISH_UNKNOWN, "our own name to be revoked after an unknown publication", LOOK
+    ),
+    m.DropUnknown: _because(
+        Classification.PUBLISH_UNKNOWN, "our own name to be revoked after an unknown publication", LOOK
+    ),
+    m.CommitSeen: _elsewhere,
+    m.CommitUnreadable: _because(Classification.PUBLISH_UNKNOWN, "to read the published commit back", LOOK),
+    m.AttemptLost: _because(Classification.ATTEMPT_STALE, "to hold the attempt until the end", _NONE),
+    m.LeaseLost: _because(Classification.LEASE_LOST, "to hold the lease until the publication"),
+    m.DeadlineExceeded: _because(Classification.DEADLINE_EXCEEDED, "to finish in the time allowed"),
+}
+
+
+class Learnt(TypedDict, total=False):
+    """What may be learnt: the fields of ``Known``, for the type checkers, so that no name can be misspelt."""
+
+    changed: bool
+    output: str
+    staging: bool
+    staged: StagedRef | None
+    claims: tuple[Claim, ...]
+    standings: tuple[tuple[str, Standing], ...]
+    maintained: tuple[Maintained, ...]
+    token: int | None
+    armed: bool
+    decision: fence.Decision | None
+    published: CommitRef | None
+    uncertain: bool
+    refusal: Refusal | None
+    result: Result | None
+    acceptance: Acceptance
+    left_behind: tuple[str, ...]
+
+
+@frozen(cache_hash=True, repr=False, slots=False, getstate_setstate=True)
+class Known(Value):
+    """Everything learnt since the attempt was polled."""
+
+    changed: bool = False
+    output: str = "{}"
+    staging: bool = False
+    staged: StagedRef | None = None
+    claims: tuple[Claim, ...] = ()
+    standings: tuple[tuple[str, Standing], ...] = ()
+    maintained: tuple[Maintained, ...] = ()
+    token: int | None = None
+    armed: bool = False
+    decision: fence.Decision | None = None
+    published: CommitRef | None = None
+    uncertain: bool = False
+    refusal: Refusal | None = None
+    result: Result | None = None
+    acceptance: Acceptance = Acceptance.UNREAD
+    left_behind: tuple[str, ...] = ()
+
+    def learn(self, **changes: Unpack[Learnt]) -> Known:
+        """Give what is known once this is known too.
+
+        Most events teach something, so this is the hot path of ``step``. ``attrs.evolve`` reads and sets every field
+        one by one; copying the dictionary takes a quarter of its time.
+        """
+        more = object.__new__(Known)
+        more.__dict__.update(self.__dict__)
+        more.__dict__.update(changes, _attrs_cached_hash=None)
+        return more
+
+
+AttemptState: TypeAlias = State[Attempt, Known]
+
+
+def is_current(attempt: Attempt, snapshot: TaskSnapshot | None) -> bool:
+    """The attempt fence. ``soft`` compares the seed's four fields; the others all that tells two deliveries apart.
+
+    Counterexample for the four: a task is requeued after its worker stalled, and polled again. Status, workflow, task
+    id and retry count are equal for both workers; only start time, poll count and worker differ.
+    """
+    if snapshot is None:
+        return False
+    same = (
+        snapshot.status is TaskStatus.IN_PROGRESS
+        and snapshot.workflow_id == attempt.workflow_id
+        and snapshot.task_id == attempt.task_id
+        and snapshot.retry_count == attempt.retry_count
+    )
+    if attempt.backing is Backing.SOFT:
+        return same
+    return (
+        same
+        and snapshot.started_at == attempt.started_at
+        and snapshot.poll_count == attempt.poll_count
+        and snapshot.worker_id == attempt.worker_id
+        and snapshot.workflow_running
+    )
+
+
+def is_accepted(attempt: Attempt, snapshot: TaskSnapshot | None) -> bool:
+    """Say whether the orchestrator took this execution's result, by its nonce and never by its status alone (T-F3)."""
+    return (
+        snapshot is not None
+        and snapshot.status is TaskStatus.COMPLETED
+        and snapshot.result_execution == attempt.execution
+    )
+
+
+def is_ours(attempt: Attempt, claim: Claim | None) -> bool:
+    """Say whether a claim is this execution's, by its nonce: existence proves nothing (T-W9)."""
+    return claim is not None and claim.execution == attempt.execution
+
+
+def intents_are_clear(attempt: Attempt, event: m.IntentsSettled) -> bool:
+    """Say whether no intent of the target is open and the cluster still uses the policy the attempt started with."""
+    return not event.unresolved and event.epoch == attempt.epoch
+
+
+def plan_of(known: Known) -> PublishPlan:
+    """Give the plan that was decided on."""
+    assert isinstance(known.decision, fence.Allowed)
+    return known.decision.plan
+
+
+def _body_done(state: AttemptState, event: m.BodyDone) -> Known:
+    if event.execution != state.subject.execution:
+        return state.known
+    return state.known.learn(changed=event.changed, output=event.output)
+
+
+def _body_failed(state: AttemptState, event: m.BodyFailed) -> Known:
+    return _refused(state, event) if event.execution == state.subject.execution else state.known
+
+
+def _staging_wanted(state: AttemptState, event: m.StagingWanted) -> Known:
+    ours = event.execution == state.subject.execution
+    return _refused(state, event) if ours and state.subject.read_only else state.known
+
+
+def _task_reloaded(state: AttemptState, event: m.TaskReloaded) -> Known:
+    attempt, known = state.subject, state.known
+    if state.phase is Phase.ACCEPTANCE:
+        accepted = is_accepted(attempt, event.snapshot)
+        return known.learn(acceptance=Acceptance.ACCEPTED if accepted else Acceptance.NOT_ACCEPTED)
+    if is_current(attempt, event.snapshot):
+        return known
+    return known.learn(refusal=stale(attempt, event.snapshot))
+
+
+def _task_reload_unknown(state: AttemptState, event: m.TaskReloadUnknown) -> Known:
+    if state.phase is Phase.ACCEPTANCE:
+        return state.known.learn(acceptance=Acceptance.UNKNOWN)
+    return _refused(state, event)
+
+
+def _claim_answered(state: AttemptState, event: m.ClaimStands | m.ClaimRead) -> Known:
+    return state.known if is_ours(state.subject, event.claim) else _refused(state, event)
+
+
+def _intents_settled(state: AttemptState, event: m.IntentsSettled) -> Known:
+    known = state.known.learn(maintained=event.maintained)
+    if intents_are_clear(state.subject, event):
+        return known
+    return known.learn(refusal=EXPLANATIONS[m.IntentsSettled](state.subject, event))
+
+
+def _head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
+    if state.phase is Phase.OWN_HEAD:
+        return _own_head_seen(state, event)
+    attempt, known = state.subject, state.known
+    decision = fence.decide(
+        fence.Case(
+            attempt=attempt,
+            staged=known.staged,
+            head=event.head,
+            claims=known.claims,
+            standings=known.standings,
+            maintained=known.maintained,
+            token=known.token,
+            now=event.now,
+            attempt_until=event.attempt_until,
+            lease_until=event.lease_until,
+        ),
+    )
+    return known.learn(decision=decision, refusal=decision.refusal or known.refusal)
+
+
+def _own_head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
+    known = state.known
+    if event.head is not None and fence.provably_ours(plan_of(known), event.head.commit):
+        return known.learn(published=event.head.commit.ref, uncertain=False)
+    return known
+
+
+def _commit_seen(state: AttemptState, event: m.CommitSeen) -> Known:
+    known, commit = state.known, event.commit
+    if commit is not None and commit.ref == known.published and fence.verified(plan_of(known), commit):
+        return known
+    return known.learn(uncertain=True, refusal=EXPLANATIONS[m.CommitSeen](state.subject, event))
+
+
+def _report_answered(acceptance: Acceptance) -> Callable[[AttemptState, Event], Known]:
+    def remember(state: AttemptState, _event: Event) -> Known:
+        (sent,) = state.pending
+        assert isinstance(sent, Report)
+        return state.known.learn(result=sent.result, acceptance=acceptance)
+
+    return remember
+
+
+def _refused(state: AttemptState, event: Event) -> Known:
+    """Keep the reason. Once a publication is on its way, also that the target may have moved or may still move.
+
+    Only the store's own refusal to publish says that nothing did. Whatever else fails from there on, the reason must
+    not tell people that nothing was published, nor may the intent be settled as if nothing were.
+    """
+    refusal = EXPLANATIONS[type(event)](state.subject, event)
+    if state.phase not in FROM_PUBLICATION or isinstance(event, m.PublishRefused):
+        return state.known.learn(refusal=refusal)
+    return state.known.learn(refusal=evolve(refusal, next_action=LOOK), uncertain=True)
+
+
+def _staging_in_doubt(state: AttemptState, event: Event) -> Known:
+    """The name may exist although nobody confirmed it; from here on clean-up must try to remove it (rule 3, T-P2)."""
+    return _refused(state, event).learn(staging=True)
+
+
+def _interrupted(state: AttemptState, event: Event) -> Known:
+    """Outside events refuse, and leave open whether what is on its way happens: a name, a publication (rule 4)."""
+    if state.phase in AFTER_REPORT:
+        return state.known
+    return _staging_in_doubt(state, event) if state.phase in _OPENING else _refused(state, event)
+
+
+def _lease_lost(state: AttemptState, event: m.LeaseLost) -> Known:
+    """Once the publication has answered, the lease has done its work and its loss teaches nothing."""
+    if state.phase in FROM_PUBLICATION and state.phase is not Phase.PUBLICATION:
+        return state.known
+    return _interrupted(state, event)
+
+
+_OPENING = (Phase.STAGING_0, Phase.STAGING)
+
+REMEMBER: Mapping[type[Event], Callable[[AttemptState, Any], Known]] = {
+    **dict.fromkeys(EXPLANATIONS, _refused),
+    m.BodyDone: _body_done,
+    m.BodyFailed: _body_failed,
+    m.TaskReloaded: _task_reloaded,
+    m.TaskReloadUnknown: _task_reload_unknown,
+    m.StagingOpened: lambda state, _: state.known.learn(staging=True),
+    m.StagingUnknown: _staging_in_doubt,
+    m.Staged: lambda state, event: state.known.learn(staged=event.staged),
+    m.NothingStaged: lambda state, _: state.known.learn(changed=False),
+    m.ClaimsListed: lambda state, event: state.known.learn(claims=event.claims),
+    m.OwnersRead: lambda state, event: state.known.learn(
+        standings=tuple((task, standing(snapshot)) for task, snapshot in event.snapshots),
+    ),
+    m.StagingWanted: _staging_wanted,
+    m.ClaimStands: _claim_answered,
+    m.ClaimRead: _claim_answered,
+    m.IntentsSettled: _intents_settled,
+    m.LeaseHeld: lambda state, event: state.known.learn(token=event.token),
+    m.Armed: lambda state, _: state.known.learn(armed=True),
+    m.HeadSeen: _head_seen,
+    m.Published: lambda state, event: state.known.learn(published=event.ref),
+    m.CommitSeen: _commit_seen,
+    m.Reported: _report_answered(Acceptance.UNREAD),
+    m.ReportUnknown: _report_answered(Acceptance.UNKNOWN),
+    m.ReportRefused: _report_answered(Acceptance.NOT_ACCEPTED),
+    m.CleanUpRefused: lambda state, event: state.known.learn(left_behind=event.left_behind),
+    m.CleanUpUnknown: lambda state, event: state.known.learn(left_behind=event.left_behind),
+    m.AttemptLost: _interrupted,
+    m.LeaseLost: _lease_lost,
+    m.DeadlineExceeded: _interrupted,
+}

@@ -1,0 +1,188 @@
+"""How each command of the lease machine becomes calls of the coordination store and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias
+
+from perago_core.answers import Answer, Done, NotDone
+from perago_core.calls import Call, Conversation, ask, clock
+from perago_core.errors import CodecError, ProtocolError
+from perago_core.lease import messages as m
+from perago_core.lease.state import (
+    LeaseEnd,
+    LeaseRequest,
+    LeaseState,
+    decode_holder,
+    decode_token,
+    encode_holder,
+    encode_token,
+    hold,
+    lock_key,
+    outcome,
+    token_key,
+)
+from perago_core.lease.table import start, step
+from perago_core.machine.rows import Command, Event
+from perago_core.ports import Entry
+from perago_core.values import Target
+
+CHARGE = "lock"
+_OVERTAKEN = "another holder has taken the next token"
+
+
+def perform(command: Command, request: LeaseRequest) -> Conversation:
+    """Carry out one command and give the event that answers it; a foreign command raises ``ProtocolError``."""
+    match command:
+        case m.Grant(ttl):
+            talk = _grant(ttl)
+        case m.CreateLock(lease):
+            talk = _create_lock(request, lease)
+        case m.ReadToken():
+            talk = _read_token(request.target)
+        case m.TakeToken():
+            talk = _take_token(request.target, command)
+        case m.KeepAlive(lease):
+            talk = _keep_alive(lease)
+        case m.MarkReleased(record):
+            talk = _mark_released(request.target, record)
+        case m.Revoke(lease):
+            talk = _revoke(lease)
+        case _:
+            message = f"lease: {type(command).__name__} is not a command of this machine"
+            raise ProtocolError(message)
+    return (yield from talk)
+
+
+def _grant(ttl: float) -> Conversation:
+    sent_at = yield from clock()
+    call = Call("coordination", "grant", (ttl,), CHARGE)
+    return (yield from ask(call, lambda lease: m.Granted(lease, sent_at), m.GrantUnknown, m.GrantRefused))
+
+
+def _create_lock(request: LeaseRequest, lease: str) -> Conversation:
+    written = (lock_key(request.target), encode_holder(request.owner, lease), lease)
+    call = Call("coordination", "create_if_absent", written, CHARGE)
+    return ask(call, _lock_stood, m.LockUnknown, m.LockRefused)
+
+
+def _lock_stood(standing: Entry) -> Event:
+    try:
+        return m.LockStood(*decode_holder(standing.value))
+    except CodecError:
+        # Whoever wrote this has the lock; that it cannot be read makes it no less theirs.
+        return m.LockStood("", "")
+
+
+def _read_token(target: Target) -> Conversation:
+    return ask(Call("coordination", "get", (token_key(target),), CHARGE), _token_read, m.TokenReadUnknown)
+
+
+def _token_read(standing: Entry | None) -> Event:
+    if standing is None:
+        return m.TokenAbsent()
+    try:
+        return m.TokenFound(decode_token(standing.value), standing.value)
+    except CodecError as problem:
+        return m.TokenUnreadable(str(problem))
+
+
+def _take_token(target: Target, command: m.TakeToken) -> Conversation:
+    args = (token_key(target), command.standing, encode_token(command.record))
+    answer = yield Call("coordination", "swap", args, CHARGE)
+    match answer:
+        case Done(True):
+            return m.TokenTaken((yield from clock()))
+        case Done():
+            return m.TokenRefused(_OVERTAKEN)
+        case NotDone(reason):
+            return m.TokenRefused(reason)
+        case _:
+            return m.TokenUnknown(answer.reason)
+
+
+def _keep_alive(lease: str) -> Conversation:
+    sent_at = yield from clock()
+    answer = yield Call("coordination", "keep_alive", (lease,), CHARGE)
+    now = yield from clock()
+    match answer:
+        case Done(True):
+            return m.KeptAlive(sent_at, now)
+        case Done():
+            return m.LeaseGone("the coordination store says that the lease is gone")
+        case NotDone(reason):
+            return m.LeaseGone(reason)
+        case _:
+            return m.KeepAliveUnknown(answer.reason, now)
+
+
+def _mark_released(target: Target, record: m.TokenRecord) -> Conversation:
+    released = m.TokenRecord(record.token, record.owner, released=True)
+    args = (token_key(target), encode_token(record), encode_token(released))
+    return ask(Call("coordination", "swap", args, CHARGE), _marked, m.ReleaseUnknown, m.ReleaseRefused)
+
+
+def _marked(swapped: bool) -> Event:  # noqa: FBT001 - the port's answer
+    return m.ReleaseMarked() if swapped else m.ReleaseRefused(_OVERTAKEN)
+
+
+def _revoke(lease: str) -> Conversation:
+    call = Call("coordination", "revoke", (lease,), CHARGE)
+    return ask(call, lambda _: m.LeaseRevoked(), m.LeaseRevokeUnknown, m.LeaseRevokeRefused)
+
+
+Talk: TypeAlias = Generator[Call, Answer[Any], bool]
+
+
+class Keeper:
+    """One lock of one execution, from the wish to have it to its end."""
+
+    def __init__(self, request: LeaseRequest) -> None:
+        self._state: LeaseState
+        self._commands: tuple[Command, ...]
+        self._state, self._commands = start(request)
+
+    def acquire(self) -> Talk:
+        """Try to get the lock and say whether it is held; if not, ``why`` says why."""
+        return (yield from self._settle())
+
+    def tend(self) -> Talk:
+        """Renew the lease if that is due and say whether the lock is still held."""
+        now = yield from clock()
+        return (yield from self._feed(m.Ticked(now)))
+
+    def release(self) -> Talk:
+        """Give the lock back and say whether that is certain; a lock that is not held needs no release."""
+        if hold(self._state) is None:
+            return True
+        yield from self._feed(m.ReleaseWanted())
+        ended = outcome(self._state)
+        return ended is not None and ended.end is LeaseEnd.RELEASED and not ended.reason
+
+    @property
+    def held(self) -> m.LeaseHold | None:
+        """Give what is held, or ``None``."""
+        return hold(self._state)
+
+    @property
+    def end(self) -> LeaseEnd | None:
+        """Give how it ended, or ``None``."""
+        ended = outcome(self._state)
+        return None if ended is None else ended.end
+
+    @property
+    def why(self) -> str:
+        """Say why the lock is not held."""
+        ended = outcome(self._state)
+        return "the lease is not held" if ended is None or not ended.reason else ended.reason
+
+    def _feed(self, event: Event) -> Talk:
+        self._state, self._commands = step(self._state, event)
+        return (yield from self._settle())
+
+    def _settle(self) -> Talk:
+        """Carry out commands until the machine waits for the next tick or has ended."""
+        while self._commands:
+            event = yield from perform(self._commands[0], self._state.subject)
+            self._state, self._commands = step(self._state, event)
+        return hold(self._state) is not None

@@ -1,4 +1,4 @@
-"""From what lakeFS said, or did not say, to an answer. The only place that knows what a status means.
+"""What each status of lakeFS means: done, not done or unknown. No other module compares a status or a message.
 
 ==========================================  ==========  ==============================================================
 what happened                               answer      why
@@ -9,6 +9,7 @@ no connection                               not done    nothing was sent
                                                         that others kept changing (423 before 1.64.1, 429 since)
 500 with ``predicate failed``               not done    the step that lost the race is not repeated, and did nothing
 499, 408                                    unknown     lakeFS says so also when it did what it was asked
+3xx                                         unknown     not lakeFS's; whoever redirects may have passed the request on
 any other 5xx                               unknown     it may have failed after it had done it
 time-out, lost connection, broken answer    unknown     a timed-out merge or reset has usually landed
 ==========================================  ==========  ==============================================================
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Protocol, TypeVar, cast
 
 import urllib3
@@ -28,13 +30,12 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 
 T = TypeVar("T")
 
-#: Says nothing of what was done. The SDK gives 0 where TLS broke.
-_SAYS_NOTHING = (0, 408, 499)
-_SERVER = 500
-_NOT_IMPLEMENTED = 501
+#: Says nothing of what was done.
+_AMBIGUOUS = (HTTPStatus.REQUEST_TIMEOUT, 499)
 _LOST_THE_RACE = "predicate failed"
-_ERROR = 400
-_NOT_FOUND = 404
+#: Answers to a read, or to an upload, that pass: a branch that others change, a server that is busy, restarting or
+#: behind a gateway.
+_PASSING = frozenset({408, 423, 429, 499, 500, 502, 503, 504})
 
 
 class Refused(Exception):  # noqa: N818  it names an answer, not a mistake
@@ -51,11 +52,21 @@ class HttpError(Exception):
     def __init__(self, status: int, body: object) -> None:
         self.status = status
         self.body = _text(body)
-        super().__init__(f"HTTP {status}: {words(self.body) or 'no explanation'}")
+        super().__init__(f"HTTP {status}: {message_of(self.body) or 'no explanation'}")
 
 
 #: Whatever a request may raise. Only this module takes these apart.
-Problem = (HttpError, OpenApiException, urllib3.exceptions.HTTPError, ValidationError, json.JSONDecodeError, OSError)
+#: The last three: an answer that is not what the SDK's model of it says, not JSON, or not UTF-8, as which the SDK
+#: decodes what is written beside an error.
+Problem = (
+    HttpError,
+    OpenApiException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+    ValidationError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+)
 
 
 class Counted(Protocol):
@@ -88,14 +99,47 @@ def was_refused(problem: Exception) -> bool:
         return isinstance(
             _cause(problem), urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError
         )
-    if status < _SERVER:
-        return status not in _SAYS_NOTHING
-    return status == _NOT_IMPLEMENTED or (status == _SERVER and _LOST_THE_RACE in body_of(problem))
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return status >= HTTPStatus.BAD_REQUEST and status not in _AMBIGUOUS
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _LOST_THE_RACE in body_of(problem)
+    return status == HTTPStatus.NOT_IMPLEMENTED
+
+
+def is_passing(problem: Exception) -> bool:
+    """Say whether the same request may be answered better in a moment."""
+    status = status_of(problem)
+    return status is None or status in _PASSING
 
 
 def is_missing(problem: Exception) -> bool:
     """Say whether lakeFS itself said that there is no such thing; a gateway that finds no lakeFS says 404 as well."""
-    return status_of(problem) == _NOT_FOUND and _message(body_of(problem)) is not None
+    return status_of(problem) == HTTPStatus.NOT_FOUND and _message(body_of(problem)) is not None
+
+
+def is_conflict(problem: Exception) -> bool:
+    """Say whether the name exists already, or both sides of a merge changed the same object."""
+    return status_of(problem) == HTTPStatus.CONFLICT
+
+
+def is_forbidden(problem: Exception) -> bool:
+    """Say whether the branch is protected, or we lack the permission."""
+    return status_of(problem) == HTTPStatus.FORBIDDEN
+
+
+def is_refused_by_hook(problem: Exception) -> bool:
+    """Say whether some hook of the repository refused a merge or a commit."""
+    return status_of(problem) == HTTPStatus.PRECONDITION_FAILED
+
+
+def is_without_changes(problem: Exception) -> bool:
+    """Say whether a commit or a merge had nothing to do."""
+    return status_of(problem) == HTTPStatus.BAD_REQUEST and "no changes" in body_of(problem)
+
+
+def is_dirty(problem: Exception) -> bool:
+    """Say whether a merge met uncommitted objects."""
+    return status_of(problem) == HTTPStatus.BAD_REQUEST and "dirty branch" in body_of(problem)
 
 
 def status_of(problem: Exception) -> int | None:
@@ -103,7 +147,7 @@ def status_of(problem: Exception) -> int | None:
     if isinstance(problem, HttpError):
         return problem.status
     if isinstance(problem, ApiException):
-        return cast("int", problem.status)
+        return cast("int", problem.status) or None  # 0 where TLS broke
     return None
 
 
@@ -122,10 +166,10 @@ def described(problem: Exception) -> str:
     if status is None:
         cause = _cause(problem)
         return f"no answer from lakeFS: {type(cause).__name__}: {' '.join(str(cause).split())}"
-    return f"lakeFS answered {status}: {words(body_of(problem)) or 'without an explanation'}"
+    return f"lakeFS answered {status}: {message_of(body_of(problem)) or 'without an explanation'}"
 
 
-def words(body: str) -> str:
+def message_of(body: str) -> str:
     """Give the message inside a body of lakeFS, in one line."""
     message = _message(body)
     return " ".join((body if message is None else message).split())
@@ -133,7 +177,7 @@ def words(body: str) -> str:
 
 def checked(response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
     """Give back the answer to a raw request, or raise what it says went wrong."""
-    if response.status >= _ERROR:
+    if response.status >= HTTPStatus.BAD_REQUEST:
         raise HttpError(response.status, response.data)
     return response
 

@@ -8,22 +8,24 @@ claimed nothing.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from attrs import frozen
 
 from perago_core.errors import CodecError
 from perago_core.machine.codec import dumps, loads
 from perago_core.values import Claim, CommitRef, Target
-from perago_lakefs.addresses import digest, parentless
-from perago_lakefs.answers import Problem, Refused, status_of
-from perago_lakefs.client import Wire
+from perago_lakefs.answers import Problem, Refused, is_conflict
+from perago_lakefs.client import Client
 
 PREFIX = "perago-claim-"
 _KEY = "perago_claim"
-_EXISTS = 409
-_KEPT = 10_000
+_REMEMBERED = 10_000
+#: Marks in lakeFS's digest of a commit (``commit:v1``, part of its format since its beginning). lakeFS checks it when a
+#: commit is written by its id, so a mistake here is refused, never believed.
+_BYTES, _STRING, _INT, _STRINGS, _MAP, _EMBEDDED = range(6)
 
 
 @frozen
@@ -37,7 +39,7 @@ class _Record:
 
 def tag_of(claim: Claim) -> str:
     """Name the tag of one attempt's claim. Every delivery of the attempt shares it: one of them publishes."""
-    return f"{_task_prefix(claim.target, claim.logical_task)}{digest(claim.workflow_id, claim.task_id)}"
+    return f"{_task_prefix(claim.target, claim.logical_task)}{_digest(claim.workflow_id, claim.task_id)}"
 
 
 class Claims:
@@ -46,66 +48,66 @@ class Claims:
     def __init__(self) -> None:
         self._known: OrderedDict[CommitRef, Claim] = OrderedDict()
 
-    def make(self, wire: Wire, claim: Claim) -> Claim:
+    def make(self, client: Client, claim: Claim) -> Claim:
         """Make this claim unless another stands; give the claim that stands."""
         repository, record = claim.target.repository, _record(claim)
         self._keep(record.ref, claim)
-        _unless_it_exists(lambda: wire.create_record(repository, record.ref, record.message, "", record.metadata))
-        if _unless_it_exists(lambda: wire.create_tag(repository, tag_of(claim), record.ref)):
+        _unless_it_exists(lambda: client.create_record(repository, record.ref, record.message, "", record.metadata))
+        if _unless_it_exists(lambda: client.create_tag(repository, tag_of(claim), record.ref)):
             return claim
-        standing = self.read(wire, claim)
+        standing = self.read(client, claim)
         if standing is None:
             raise Refused("the claim that stood a moment ago has been removed: the task is settled")
         return standing
 
-    def read(self, wire: Wire, claim: Claim) -> Claim | None:
+    def read(self, client: Client, claim: Claim) -> Claim | None:
         """Read the claim that stands for this claim's attempt."""
-        at = wire.tag(claim.target.repository, tag_of(claim))
-        return None if at is None else self._record_at(wire, claim.target.repository, at)
+        at = client.tag(claim.target.repository, tag_of(claim))
+        return None if at is None else self._record_at(client, claim.target.repository, at)
 
-    def of_task(self, wire: Wire, target: Target, logical_task: str) -> tuple[Claim, ...]:
+    def of_task(self, client: Client, target: Target, logical_task: str) -> tuple[Claim, ...]:
         """List the claims of one task, oldest attempt first."""
-        found = self._under(wire, target.repository, _task_prefix(target, logical_task))
+        found = self._under(client, target.repository, _task_prefix(target, logical_task))
         return tuple(sorted(found, key=lambda claim: (claim.number, claim.task_id)))
 
-    def every(self, wire: Wire, repository: str) -> tuple[Claim, ...]:
+    def every(self, client: Client, repository: str) -> tuple[Claim, ...]:
         """List the claims of all tasks."""
-        return tuple(self._under(wire, repository, PREFIX))
+        return tuple(self._under(client, repository, PREFIX))
 
-    def remove(self, wire: Wire, target: Target, logical_task: str) -> tuple[Claim, ...]:
+    def remove(self, client: Client, target: Target, logical_task: str) -> tuple[Claim, ...]:
         """Remove the claims of a settled task whose names are gone and after which a barrier answered (RT-10)."""
-        gone = self.of_task(wire, target, logical_task)
+        gone = self.of_task(client, target, logical_task)
         for claim in gone:
-            wire.delete_tag(target.repository, tag_of(claim))
+            client.delete_tag(target.repository, tag_of(claim))
         return gone
 
-    def _under(self, wire: Wire, repository: str, prefix: str) -> Iterator[Claim]:
-        return (self._record_at(wire, repository, tag.at) for tag in wire.tags(repository, prefix))
+    def _under(self, client: Client, repository: str, prefix: str) -> Iterator[Claim]:
+        return (self._record_at(client, repository, tag.at) for tag in client.tags(repository, prefix))
 
-    def _record_at(self, wire: Wire, repository: str, at: CommitRef) -> Claim:
+    def _record_at(self, client: Client, repository: str, at: CommitRef) -> Claim:
         if at not in self._known:
-            self._keep(at, _read(wire, repository, at))
+            self._keep(at, _read(client, repository, at))
         return self._known[at]
 
     def _keep(self, at: CommitRef, claim: Claim) -> None:
         self._known[at] = claim
-        while len(self._known) > _KEPT:
+        while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
 
 
 def _task_prefix(target: Target, logical_task: str) -> str:
-    return f"{PREFIX}{digest(target.branch, logical_task)}-"
+    return f"{PREFIX}{_digest(target.branch, logical_task)}-"
 
 
 def _record(claim: Claim) -> _Record:
     message = f"Claim of attempt {claim.number} of {claim.logical_task} by execution {claim.execution}"
     metadata = {_KEY: dumps(claim)}
     # The date is fixed: the same claim, written later, is the same commit.
-    return _Record(parentless("perago", message, "", 0, metadata), message, metadata)
+    return _Record(_parentless("perago", message, "", 0, metadata), message, metadata)
 
 
-def _read(wire: Wire, repository: str, at: CommitRef) -> Claim:
-    commit = wire.commit(repository, at)
+def _read(client: Client, repository: str, at: CommitRef) -> Claim:
+    commit = client.commit(repository, at)
     written = "" if commit is None else dict(commit.metadata).get(_KEY, "")
     try:
         return loads(written, Claim)
@@ -118,7 +120,43 @@ def _unless_it_exists(create: Callable[[], None]) -> bool:
     try:
         create()
     except Problem as problem:
-        if status_of(problem) == _EXISTS:
+        if is_conflict(problem):
             return False
         raise
     return True
+
+
+def _digest(*parts: str) -> str:
+    """Give a short name for a list of texts, another one for every other list."""
+    joined = "\0".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _parentless(committer: str, message: str, tree: str, created: int, metadata: Mapping[str, str]) -> CommitRef:
+    """Give the id of a commit without parents."""
+    said = b"".join(
+        (
+            _string("commit:v1"),
+            _string(committer),
+            _string(message),
+            _string(tree),
+            _int(created),
+            bytes((_MAP,)) + _int(len(metadata)),
+            *(_string(key) + _string(metadata[key]) for key in sorted(metadata)),
+            bytes((_EMBEDDED,)) + _bytes(hashlib.sha256(bytes((_STRINGS,)) + _int(0)).digest()),
+        )
+    )
+    return CommitRef(hashlib.sha256(said).hexdigest())
+
+
+def _int(value: int) -> bytes:
+    return bytes((_INT, 8)) + value.to_bytes(8, "big", signed=True)
+
+
+def _bytes(value: bytes) -> bytes:
+    return bytes((_BYTES,)) + _int(len(value)) + value
+
+
+def _string(value: str) -> bytes:
+    said = value.encode()
+    return bytes((_STRING,)) + _int(len(said)) + said

@@ -18,8 +18,7 @@ from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target
 from perago_lakefs import hook
 from perago_lakefs.answers import Refused, Uncertain, answer
 from perago_lakefs.barrier import first_commit
-from perago_lakefs.client import Wire
-from perago_lakefs.connection import Connection
+from perago_lakefs.client import Client, Connection
 from perago_lakefs.store import LakeFSStore
 
 T = TypeVar("T")
@@ -36,39 +35,39 @@ class Installed:
 
 def install(connection: Connection, target: Target, *, namespace: str = "", check: bool = False) -> Answer[Installed]:
     """Install or upgrade; with ``check`` only look. ``namespace``: where a repository is made if there is none."""
-    wire, store = Wire(connection), LakeFSStore(connection)
+    client, store = Client(connection), LakeFSStore(connection)
 
     def work() -> Installed:
-        if wire.default_branch(target.repository) is None:
+        if client.default_branch(target.repository) is None:
             if not namespace or check:
                 message = f"expected repository {target.repository}, found none: create it, or give its namespace"
                 raise Refused(message)
-            wire.create_repository(target.repository, namespace, target.branch)
+            client.create_repository(target.repository, namespace, target.branch)
         head = _value(store.head(target))
         if head is None:
             raise Refused(f"expected branch {target}, found none: create it, or correct its name")
         at = head.commit.ref
-        protected = any(fnmatchcase(target.branch, pattern) for pattern in wire.protected(target.repository))
-        if wire.checksum(target.repository, at, hook.PATH) == hook.CHECKSUM:
-            first_commit(wire, target)
+        protected = any(fnmatchcase(target.branch, pattern) for pattern in client.protected(target.repository))
+        if client.checksum(target.repository, at, hook.PATH) == hook.CHECKSUM:
+            first_commit(client, target)
             return Installed(at, changed=False, protected=protected)
         if check:
             message = f"expected the hook of this release on {target}, found none or another: run 'perago init-repo'"
             raise Refused(message)
-        published = _publish(wire, store, target, at)
-        first_commit(wire, target)
+        published = _publish(client, store, target, at)
+        first_commit(client, target)
         return Installed(published, changed=True, protected=protected)
 
-    return answer(wire, work)
+    return answer(client, work)
 
 
-def _publish(wire: Wire, store: LakeFSStore, target: Target, at: CommitRef) -> CommitRef:
+def _publish(client: Client, store: LakeFSStore, target: Target, at: CommitRef) -> CommitRef:
     run = token_hex(8)
     attempt = Attempt("init-repo", run, 0, f"init-repo/{run}", 1, run, target, at, Backing.SOFT)
     name = attempt.staging_name
     _value(store.open_staging(target, name, at))
     try:
-        wire.upload(target.repository, name, hook.PATH, hook.CONTENT)
+        client.upload(target.repository, name, hook.PATH, hook.CONTENT)
         staged = _value(store.commit(target, name, "Let lakeFS check the expected head of every merge"))
         return _value(store.publish(_planned(store, attempt, staged).plan))
     finally:

@@ -23,9 +23,8 @@ from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
 from perago_lakefs import hook
-from perago_lakefs.answers import Problem, Refused, answer, body_of, described, words
-from perago_lakefs.client import Wire
-from perago_lakefs.connection import Connection
+from perago_lakefs.answers import Problem, Refused, answer, body_of, described, message_of
+from perago_lakefs.client import Client, Connection
 from perago_lakefs.publish import check_hook
 
 if TYPE_CHECKING:
@@ -44,33 +43,33 @@ class _Surprise(Exception):  # noqa: N818  it names what was found, not a mistak
 
 def probe(store: LakeFSStore, connection: Connection, repositories: tuple[str, ...]) -> Answer[Capability]:
     """Publish, and try to publish what must be refused, in each repository."""
-    wire = Wire(connection)
+    client = Client(connection)
     try:
-        found = repositories or _done(answer(wire, wire.repositories))
+        found = repositories or _done(answer(client, client.repositories))
         for repository in found:
-            _probe(store, wire, repository)
+            _probe(store, client, repository)
     except _Surprise as surprise:
-        return NotDone(str(surprise), wire.sent)
+        return NotDone(str(surprise), client.sent)
     except _Trouble as trouble:
-        return Unknown(str(trouble), wire.sent)
+        return Unknown(str(trouble), client.sent)
     if not found:
         return Unknown("expected a repository to try it in, found none: create one, then run 'perago init-repo'")
-    return Done(Capability.CONDITIONAL, wire.sent)
+    return Done(Capability.CONDITIONAL, client.sent)
 
 
-def _probe(store: LakeFSStore, wire: Wire, repository: str) -> None:
-    branch = _done(answer(wire, lambda: wire.default_branch(repository)))
-    tip = None if branch is None else _done(answer(wire, lambda: wire.tip(repository, branch)))
+def _probe(store: LakeFSStore, client: Client, repository: str) -> None:
+    branch = _done(answer(client, lambda: client.default_branch(repository)))
+    tip = None if branch is None else _done(answer(client, lambda: client.tip(repository, branch)))
     if tip is None:
         message = f"expected repository {repository}, found none: create it, then run 'perago init-repo {repository}'"
         raise _Trouble(message)
-    _done(answer(wire, lambda: _look_for_hook(wire, repository, tip.ref)))
-    _Trial(store, wire, repository, tip.ref).run()
+    _done(answer(client, lambda: _look_for_hook(client, repository, tip.ref)))
+    _Trial(store, client, repository, tip.ref).run()
 
 
-def _look_for_hook(wire: Wire, repository: str, at: CommitRef) -> None:
+def _look_for_hook(client: Client, repository: str, at: CommitRef) -> None:
     try:
-        check_hook(wire, repository, at)
+        check_hook(client, repository, at)
     except Refused as missing:
         raise _Surprise(str(missing)) from missing
 
@@ -78,8 +77,8 @@ def _look_for_hook(wire: Wire, repository: str, at: CommitRef) -> None:
 class _Trial:
     """One trial on a hidden branch of one repository."""
 
-    def __init__(self, store: LakeFSStore, wire: Wire, repository: str, at: CommitRef) -> None:
-        self._store, self._wire, self._at = store, wire, at
+    def __init__(self, store: LakeFSStore, client: Client, repository: str, at: CommitRef) -> None:
+        self._store, self._client, self._at = store, client, at
         self._task = f"probe/{token_hex(8)}"
         self._target = Target(repository, f"{task_prefix(self._task)}target")
         self._attempts: list[Attempt] = []
@@ -88,8 +87,8 @@ class _Trial:
 
     def run(self) -> None:
         """Carry it out and clear up."""
-        target, wire = self._target, self._wire
-        _done(answer(wire, lambda: wire.create_branch(target.repository, target.branch, self._at)))
+        target, client = self._target, self._client
+        _done(answer(client, lambda: client.create_branch(target.repository, target.branch, self._at)))
         self._standing.append(target.branch)
         try:
             found = next(self._surprises(), None)
@@ -106,8 +105,8 @@ class _Trial:
 
     def _check_undisturbed(self) -> None:
         """Take nothing for a surprise that somebody has a hand in who clears names away, and then claims."""
-        repository, wire = self._target.repository, self._wire
-        found = _done(answer(wire, lambda: {name: wire.branch(repository, name) for name in self._standing}))
+        repository, client = self._target.repository, self._client
+        found = _done(answer(client, lambda: {name: client.branch(repository, name) for name in self._standing}))
         for name, at in found.items():
             if at is None:
                 raise _Trouble(_removed(name))
@@ -185,9 +184,9 @@ class _Trial:
         """Try a merge that the hook must refuse, and say whether it was carried out."""
         target = self._target
         try:
-            self._wire.merge(target.repository, name, target.branch, "probe", said)
+            self._client.merge(target.repository, name, target.branch, "probe", said)
         except Problem as problem:
-            if hook.found_by(words(body_of(problem))) is None:
+            if hook.found_by(message_of(body_of(problem))) is None:
                 message = f"expected the hook to refuse a merge in {target.repository}, found {described(problem)}"
                 raise _Trouble(message) from problem
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import TypeVar
@@ -15,19 +16,17 @@ from perago_core.policy.messages import Capability
 from perago_core.ports import Sink, Source
 from perago_core.value import Value, count, maybe, text
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
-from perago_lakefs import probe, publish
-from perago_lakefs.addresses import branch_name, commit_id, is_commit_id, staging_name
-from perago_lakefs.answers import Problem, answer, body_of, status_of
-from perago_lakefs.barrier import first_commit
+from perago_lakefs import barrier, probe, publish
+from perago_lakefs.answers import Problem, Refused, answer, is_without_changes
 from perago_lakefs.claims import Claims
-from perago_lakefs.client import Wire
-from perago_lakefs.connection import Connection
+from perago_lakefs.client import Client, Connection
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from perago_lakefs.objects.source import LakeFSSource
 
 T = TypeVar("T")
 
-_BAD_REQUEST = 400
+_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,219}")
+_COMMIT = re.compile(r"[0-9a-f]{64}")
 
 
 @frozen(repr=False)
@@ -53,16 +52,16 @@ class LakeFSStore:
     def head(self, target: Target) -> Answer[Head | None]:
         """Read the tip in one request, after one that tells whether the branch is dirty: the tip is the later one."""
 
-        def work(wire: Wire) -> Head | None:
-            dirty = wire.is_dirty(target.repository, target.branch)
-            tip = None if dirty is None else wire.tip(target.repository, target.branch)
+        def work(client: Client) -> Head | None:
+            dirty = client.is_dirty(target.repository, target.branch)
+            tip = None if dirty is None else client.tip(target.repository, target.branch)
             return None if dirty is None or tip is None else Head(tip, dirty)
 
         return self._answer(work)
 
     def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
         """Read one commit by its id."""
-        return self._answer(lambda wire: wire.commit(repository, ref) if is_commit_id(ref) else None)
+        return self._answer(lambda client: client.commit(repository, ref) if _is_commit_id(ref) else None)
 
     def read(self, repository: str, ref: CommitRef) -> Source:
         """Give the reader of an immutable commit."""
@@ -75,19 +74,19 @@ class LakeFSStore:
     def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
         """Create a hidden branch at a commit; not done if the name exists, whoever made it (P-42)."""
         return self._answer(
-            lambda wire: wire.create_branch(target.repository, branch_name(name), commit_id(at)),
+            lambda client: client.create_branch(target.repository, _branch_name(name), _commit_id(at)),
         )
 
     def commit(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
         """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
 
-        def work(wire: Wire) -> StagedRef | None:
+        def work(client: Client) -> StagedRef | None:
             # The name makes the commit's id unique: executions that stage the same within a second still differ.
-            said = {"perago_name": staging_name(name)}
+            said = {"perago_name": _staging_name(name)}
             try:
-                made = wire.commit_branch(target.repository, name, message, said)
+                made = client.commit_branch(target.repository, name, message, said)
             except Problem as problem:
-                if status_of(problem) == _BAD_REQUEST and "no changes" in body_of(problem):
+                if is_without_changes(problem):
                     return None
                 raise
             return StagedRef(target.repository, name, made.ref, made.tree)
@@ -96,45 +95,45 @@ class LakeFSStore:
 
     def claim(self, claim: Claim) -> Answer[Claim]:
         """Create the attempt's claim if absent and give the one that stands."""
-        return self._answer(lambda wire: self._claims.make(wire, claim))
+        return self._answer(lambda client: self._claims.make(client, claim))
 
     def read_claim(self, claim: Claim) -> Answer[Claim | None]:
         """Read the claim that stands for this claim's attempt."""
-        return self._answer(lambda wire: self._claims.read(wire, claim))
+        return self._answer(lambda client: self._claims.read(client, claim))
 
     def claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
         """List the claim records of one logical task."""
-        return self._answer(lambda wire: self._claims.of_task(wire, target, logical_task))
+        return self._answer(lambda client: self._claims.of_task(client, target, logical_task))
 
     def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
         """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
 
-        def work(wire: Wire) -> tuple[str, ...]:
+        def work(client: Client) -> tuple[str, ...]:
             older = tuple(
                 each.name
-                for each in wire.branches(target.repository, task_prefix(logical_task))
+                for each in client.branches(target.repository, task_prefix(logical_task))
                 if (found := attempt_number(each.name, logical_task)) is not None and found < number
             )
             for name in older:
-                wire.delete_branch(target.repository, name)
+                client.delete_branch(target.repository, name)
             return older
 
         return self._answer(work)
 
     def barrier(self, target: Target) -> Answer[None]:
         """Merge the first commit, which changes nothing; not done on a dirty target."""
-        return self._answer(lambda wire: publish.barrier(wire, target, self._first_of(wire, target)))
+        return self._answer(lambda client: barrier.barrier(client, target, self._first_of(client, target)))
 
     def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
         """Move the target as the plan says and give the published commit."""
-        return self._answer(lambda wire: publish.publish(wire, plan), within=self._connection.publish_timeout)
+        return self._answer(lambda client: publish.publish(client, plan), within=self._connection.publish_timeout)
 
     def drop(self, target: Target, name: str) -> Answer[None]:
         """Delete a staging name and then its scratch branch, which only the name lets anybody make again."""
 
-        def work(wire: Wire) -> None:
-            wire.delete_branch(target.repository, staging_name(name))
-            wire.delete_branch(target.repository, scratch_name(name))
+        def work(client: Client) -> None:
+            client.delete_branch(target.repository, _staging_name(name))
+            client.delete_branch(target.repository, scratch_name(name))
 
         return self._answer(work)
 
@@ -144,14 +143,16 @@ class LakeFSStore:
 
     def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
         """Give the target's commits by first parent, newest first."""
-        return self._answer(lambda wire: tuple(islice(wire.history(target.repository, target.branch, limit), limit)))
+        return self._answer(
+            lambda client: tuple(islice(client.history(target.repository, target.branch, limit), limit))
+        )
 
     def staging_names(self, repository: str, logical_task: str | None = None) -> Answer[tuple[StagingName, ...]]:
         """List the staging names that exist: all, or those of one task with their attempt numbers."""
 
-        def work(wire: Wire) -> tuple[StagingName, ...]:
+        def work(client: Client) -> tuple[StagingName, ...]:
             prefix = "perago-" if logical_task is None else task_prefix(logical_task)
-            names = (each.name for each in wire.branches(repository, prefix) if is_staging_name(each.name))
+            names = (each.name for each in client.branches(repository, prefix) if is_staging_name(each.name))
             return tuple(
                 StagingName(name, None if logical_task is None else attempt_number(name, logical_task))
                 for name in names
@@ -162,22 +163,51 @@ class LakeFSStore:
     def branches(self, repository: str) -> Answer[tuple[str, ...]]:
         """List the branches people know, without staging names."""
         return self._answer(
-            lambda wire: tuple(each.name for each in wire.branches(repository) if not is_staging_name(each.name))
+            lambda client: tuple(each.name for each in client.branches(repository) if not is_staging_name(each.name))
         )
 
     def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
         """List the claim records of all tasks, for whoever collects garbage."""
-        return self._answer(lambda wire: self._claims.every(wire, repository))
+        return self._answer(lambda client: self._claims.every(client, repository))
 
     def remove_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
         """Remove the claims of a settled task whose names are gone and after which a barrier answered (RT-10)."""
-        return self._answer(lambda wire: self._claims.remove(wire, target, logical_task))
+        return self._answer(lambda client: self._claims.remove(client, target, logical_task))
 
-    def _first_of(self, wire: Wire, target: Target) -> CommitRef:
+    def _first_of(self, client: Client, target: Target) -> CommitRef:
         if target.repository not in self._first:
-            self._first[target.repository] = first_commit(wire, target).ref
+            self._first[target.repository] = barrier.first_commit(client, target).ref
         return self._first[target.repository]
 
-    def _answer(self, work: Callable[[Wire], T], within: float | None = None) -> Answer[T]:
-        wire = Wire(self._connection, within)
-        return answer(wire, lambda: work(wire))
+    def _answer(self, work: Callable[[Client], T], within: float | None = None) -> Answer[T]:
+        client = Client(self._connection, within)
+        return answer(client, lambda: work(client))
+
+
+def _branch_name(name: str) -> str:
+    """Give a name that a branch may have, or refuse."""
+    if _BRANCH.fullmatch(name) is None:
+        message = f"{name!r} is no branch name on lakeFS: use letters, digits, '_' and '-', at most 220"
+        raise Refused(message)
+    return name
+
+
+def _staging_name(name: str) -> str:
+    """Give a name that is ours to write and delete, or refuse: a target is moved by publishing only."""
+    if not is_staging_name(name):
+        message = f"{name!r} is no staging name: only names made for an execution are written, committed or deleted"
+        raise Refused(message)
+    return _branch_name(name)
+
+
+def _is_commit_id(ref: str) -> bool:
+    """Say whether this is the full id of a commit. A branch name is none: it means whatever it is at by then."""
+    return _COMMIT.fullmatch(ref) is not None
+
+
+def _commit_id(ref: str) -> CommitRef:
+    """Give the full id of a commit, or refuse."""
+    if not _is_commit_id(ref):
+        message = f"{ref!r} is no commit id: give the 64 digits of a commit, since a branch may move meanwhile"
+        raise Refused(message)
+    return CommitRef(ref)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
-from perago_lakefs.connection import Connection
+from perago_lakefs.client import Connection
 from perago_worker.files.cache import Cache
 from tests.lakefs.syncing import WIDTH, Lake
 

@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 from perago_core.names import staging_name
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
-from perago_lakefs.connection import Connection
+from perago_lakefs.client import Connection
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from perago_lakefs.objects.source import LakeFSSource
 from perago_worker.files.cache import Cache

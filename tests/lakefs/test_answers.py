@@ -156,9 +156,9 @@ def test_a_connection_travels_and_keeps_its_secret() -> None:
     connection = Connection("http://127.0.0.1:1/api/v1/", "key", SECRET)
     assert connection.api == "http://127.0.0.1:1/api/v1"
     assert SECRET not in repr(connection)
-    assert SECRET not in repr(connection.clients())
+    assert SECRET not in repr(connection.session())
     assert pickle.loads(pickle.dumps(connection)) == connection  # noqa: S301  our own pickle
-    assert connection.clients() is connection.clients()
+    assert connection.session() is connection.session()
 
 
 def test_only_our_hook_is_taken_for_our_hook() -> None:

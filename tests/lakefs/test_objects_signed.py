@@ -11,7 +11,7 @@ import pytest
 import urllib3
 
 from perago_core.answers import Unknown
-from perago_lakefs.objects.storage import LARGE
+from perago_lakefs.objects.transfer import LARGE
 from perago_lakefs.objects.write import PART
 from tests.conformance.support import done, refused
 from tests.lakefs.signing import Signing, signing

@@ -29,7 +29,7 @@ def test_one_function_merges_and_one_relocates() -> None:
     """The barrier's merge changes nothing; the probe's is on a branch made for that."""
     assert callers("merge") == {
         "publish._merge": 1,
-        "publish.barrier": 1,
+        "barrier.barrier": 1,
         "probe._is_merged": 1,
     }
     assert callers("hard_reset") == {"publish._relocate": 1}

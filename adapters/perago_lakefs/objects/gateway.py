@@ -9,19 +9,15 @@ Never at the root of a branch: there S3A fails to overwrite and leaves the branc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from attrs import evolve, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.ports import Stored
 from perago_lakefs.answers import Refused, answer
-from perago_lakefs.connection import Connection
+from perago_lakefs.client import Client, Connection
 from perago_lakefs.objects.keys import writable
 from perago_lakefs.objects.read import listed
-from perago_lakefs.objects.transfer import Courier
-
-_PARTIAL = 206
 
 
 def folder_of(folder: str, write: str) -> str:
@@ -64,33 +60,27 @@ class GatewayArea:
 
     def list(self) -> Answer[tuple[Stored, ...]]:
         """List what lies there, by paths relative to it."""
-        courier = Courier(self.connection)
+        client = Client(self.connection)
 
         def work() -> tuple[Stored, ...]:
-            found = listed(courier, self.repository, self.branch, self.folder)
+            found = listed(client, self.repository, self.branch, self.folder)
             # What ends in '/' is a folder that S3A made for itself.
             return tuple(
                 evolve(each, path=each.path.removeprefix(self.folder)) for each in found if not each.path.endswith("/")
             )
 
-        return answer(courier, work)
+        return answer(client, work)
 
     def tail(self, found: Stored, size: int) -> Answer[bytes]:
         """Read the last bytes of a file."""
-        courier = Courier(self.connection)
-        place = f"/repositories/{quote(self.repository, safe='')}/refs/{quote(self.branch, safe='')}/objects"
+        client = Client(self.connection)
 
         def work() -> bytes:
-            query = {"path": f"{self.folder}{found.path}"}
-            response = courier.open(place, query, {"Range": f"bytes={max(0, found.size - size)}-"})
-            try:
-                data = response.read()
-            finally:
-                response.close()
+            start = max(0, found.size - size)
             # A server that does not know ranges sends everything.
-            return data if response.status == _PARTIAL else data[-size:]
+            return client.tail(self.repository, self.branch, f"{self.folder}{found.path}", start)[-size:]
 
-        return answer(courier, work)
+        return answer(client, work)
 
     def take(self, found: Stored, path: str) -> Answer[Stored]:
         """Make a file ready to be linked: its bytes can stay where they are."""

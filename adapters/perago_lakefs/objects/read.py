@@ -1,10 +1,10 @@
-"""Reading objects of one commit or branch: a listing of few large pages, and streams that survive a lost connection."""
+"""Reading objects of one commit or branch: listings, and streams that are resumed after a lost connection."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote
 
@@ -13,55 +13,37 @@ from urllib3.exceptions import HTTPError
 
 from perago_core.ports import Stored
 from perago_lakefs.answers import Problem, Refused, described
+from perago_lakefs.client import Client
 from perago_lakefs.objects.keys import is_hidden, readable
-from perago_lakefs.objects.storage import LARGE, storage_of
-from perago_lakefs.objects.transfer import Courier, Json, Query
+from perago_lakefs.objects.transfer import LARGE, Transfer
 
-#: The most the server gives; it gives 100 if it is not asked.
-_PAGE: Final = 1000
-#: How often an object is gone on with at one place after its connection was lost.
+#: How often reading is resumed at one byte after the connection was lost.
 _RESUMES: Final = 5
 _PIECE: Final = 1 << 17
 _PARTIAL: Final = 206
 
 
-def listed(courier: Courier, repository: str, ref: str, prefix: str) -> tuple[Stored, ...]:
+def listed(client: Client, repository: str, ref: str, prefix: str) -> tuple[Stored, ...]:
     """List everything under a prefix but what belongs to the server, in the order of the keys' bytes."""
-    return tuple(_stored(each) for each in _objects(courier, repository, ref, readable(prefix)))
+    return tuple(each for each in client.objects(repository, ref, readable(prefix)) if not is_hidden(each.path))
 
 
-def _objects(courier: Courier, repository: str, ref: str, prefix: str) -> Iterator[Json]:
-    after, more = "", True
-    while more:
-        query: Query = {"prefix": prefix, "after": after, "amount": _PAGE, "user_metadata": "false"}
-        page = courier.ask("GET", f"{_at(repository, ref)}/objects/ls", query, repeat=True)
-        yield from (each for each in page["results"] if not is_hidden(each["path"]))
-        after, more = page["pagination"]["next_offset"], page["pagination"]["has_more"]
-
-
-def _stored(found: Json) -> Stored:
-    return Stored(found["path"], found["physical_address"], found["checksum"], found["size_bytes"])
-
-
-def opened(courier: Courier, repository: str, ref: str, path: str) -> BinaryIO:
+def opened(client: Client, repository: str, ref: str, path: str) -> BinaryIO:
     """Open one object. A large one comes from where it is stored, if the server can sign addresses for it."""
-    place, query = f"{_at(repository, ref)}/objects", {"path": readable(path)}
-    first = courier.open(place, query, {})
-    if int(first.headers.get("Content-Length", 0)) < LARGE or not storage_of(courier).signs:
-        return _stream(first, lambda position: courier.open(place, query, _from(position)))
+    transfer, query = Transfer(client), {"path": readable(path)}
+    place = f"/repositories/{quote(repository, safe='')}/refs/{quote(ref, safe='')}/objects"
+    first = transfer.open(place, query, {})
+    if int(first.headers.get("Content-Length", 0)) < LARGE or not client.storage().signs:
+        return _stream(first, lambda position: transfer.open(place, query, _from(position)))
     first.close()
 
     def signed(position: int) -> urllib3.BaseHTTPResponse:
         """Ask for an address each time: it expires."""
-        redirection = courier.open(place, {**query, "presign": "true"}, {})
+        redirection = transfer.open(place, {**query, "presign": "true"}, {})
         redirection.drain_conn()
-        return courier.open_at(redirection.headers["Location"], _from(position) if position else {})
+        return transfer.open_at(redirection.headers["Location"], _from(position) if position else {})
 
     return _stream(signed(0), signed)
-
-
-def _at(repository: str, ref: str) -> str:
-    return f"/repositories/{quote(repository, safe='')}/refs/{quote(ref, safe='')}"
 
 
 def _from(position: int) -> dict[str, str]:
@@ -73,7 +55,7 @@ def _stream(first: urllib3.BaseHTTPResponse, again: Callable[[int], urllib3.Base
 
 
 class _Stream(io.RawIOBase):
-    """An object on its way. Where its connection is lost it goes on with the next byte: a commit never changes."""
+    """One object as a file. Where its connection is lost it is resumed at the next byte: a commit never changes."""
 
     def __init__(self, first: urllib3.BaseHTTPResponse, again: Callable[[int], urllib3.BaseHTTPResponse]) -> None:
         super().__init__()
@@ -83,7 +65,7 @@ class _Stream(io.RawIOBase):
         self._resumes = _RESUMES
 
     def readable(self) -> bool:
-        """Say yes."""
+        """Always true: it can be read."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
@@ -127,6 +109,6 @@ class _Stream(io.RawIOBase):
         try:
             self._response = self._again(self._position)
         except (Refused, *Problem) as problem:
-            raise OSError(f"cannot go on at byte {self._position}: {described(problem)}") from None
+            raise OSError(f"cannot resume at byte {self._position}: {described(problem)}") from None
         if self._position and self._response.status != _PARTIAL:
             raise OSError(f"asked for the bytes from {self._position} on, and the server sent all of them")

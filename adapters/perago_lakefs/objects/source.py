@@ -10,9 +10,8 @@ from perago_core.answers import Answer
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_lakefs.answers import answer
-from perago_lakefs.connection import Connection
+from perago_lakefs.client import Client, Connection
 from perago_lakefs.objects.read import listed, opened
-from perago_lakefs.objects.transfer import Courier
 
 
 @frozen
@@ -25,10 +24,10 @@ class LakeFSSource:
 
     def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
         """List the objects of the commit under a prefix, a thousand in each request."""
-        courier = Courier(self.connection)
-        return answer(courier, lambda: listed(courier, self.repository, self.ref, prefix))
+        client = Client(self.connection)
+        return answer(client, lambda: listed(client, self.repository, self.ref, prefix))
 
     def get(self, path: str) -> Answer[BinaryIO]:
-        """Open one object of the commit. It is streamed, and gone on with if the connection is lost."""
-        courier = Courier(self.connection)
-        return answer(courier, lambda: opened(courier, self.repository, self.ref, path))
+        """Open one object of the commit. It is streamed, and resumed at the next byte if the connection is lost."""
+        client = Client(self.connection)
+        return answer(client, lambda: opened(client, self.repository, self.ref, path))

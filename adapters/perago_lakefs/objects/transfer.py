@@ -1,4 +1,4 @@
-"""Requests that carry objects: streamed, which the SDK cannot, and repeated where that is safe.
+"""Requests that carry objects: streamed past the SDK, which holds a whole object in memory, twice when it sends it.
 
 =====================  =========  =====================================================================================
 request                repeated?  why
@@ -14,30 +14,21 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, BinaryIO, Final, Protocol, TypeAlias
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import urllib3
-from attrs import frozen
 
-from perago_lakefs.answers import Problem, Refused, checked, status_of
-from perago_lakefs.connection import Connection
+from perago_lakefs.answers import Refused, checked
+from perago_lakefs.client import Client
 
 Json: TypeAlias = Any
 #: What a request may ask for behind the ``?``.
 Query: TypeAlias = Mapping[str, str | int]
 
-#: Seconds to wait before each further send of a request that may be repeated.
-_PAUSES: Final = (0.1, 0.3, 1.0)
-#: Refusals that pass: a branch that others change, a server that is busy, restarting or behind a gateway.
-_PASSING: Final = frozenset({408, 423, 429, 499, 500, 502, 503, 504})
-#: Bytes that go from a file to a socket at once.
-_BLOCK: Final = 1 << 17
+#: From here on an object is worth the requests that signing costs. Below, it passes through the server in one.
+LARGE: Final = 8 << 20
 
 
 class Body(Protocol):
@@ -101,98 +92,66 @@ class Once:
             raise Refused("expected a file that can be read again, found a stream that was sent in part: try again")
 
 
-class Courier:
-    """Sends the requests of one call, from whichever thread, and counts them."""
+class Transfer:
+    """Streams objects to and from lakeFS, and to and from addresses it has signed; its client counts the requests."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self._pools = _pools(connection, os.getpid())
-        self._who = connection.clients().headers
-        self._sent = 0
-        self._lock = threading.Lock()
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._session = client.session
 
-    @property
-    def sent(self) -> int:
-        """Say how many requests were sent so far."""
-        return self._sent
-
-    def ask(
-        self, method: str, path: str, query: Query | None = None, body: Json | None = None, *, repeat: bool = False
-    ) -> Json:
-        """Ask the server and give the JSON it answers with, if it does."""
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        response = self._try(lambda: self._send(method, self._target(path, query), data, self._ours(headers)), repeat)
-        return json.loads(response.data) if "json" in response.headers.get("Content-Type", "") else None
-
-    def send(self, method: str, path: str, query: Query, body: Body, headers: Mapping[str, str]) -> Json:
-        """Stream a body to the server, more than once if need be, and give the JSON it answers with."""
-        target, ours = self._target(path, query), self._ours(headers)
-        return json.loads(self._stream(body, lambda: self._send(method, target, body, ours)).data)
+    def send(self, path: str, query: Query, body: Body, headers: Mapping[str, str]) -> Json:
+        """Stream a body to lakeFS, more than once if need be, and give the JSON it answers with."""
+        return json.loads(self._stream(body, lambda: self._request("POST", path, query, body, headers)).data)
 
     def send_to(self, url: str, body: Body, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Stream a body to a pre-signed address, which must not learn who we are; give the headers of the answer."""
-        return self._stream(body, lambda: self._send_anywhere("PUT", url, body, headers)).headers
+        return self._stream(body, lambda: self._request_signed("PUT", url, body, headers)).headers
 
     def open(self, path: str, query: Query, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        """Begin to read from the server; whoever reads the answer closes it. A redirection is given, not followed."""
-        target, ours = self._target(path, query), self._ours(headers)
-        return self._try(lambda: self._send("GET", target, None, ours, preload=False), repeat=True)
+        """Begin to read from lakeFS; whoever reads the answer closes it. A redirection is given, not followed."""
+        return self._client.again(lambda: checked(self._request("GET", path, query, None, headers, preload=False)))
 
     def open_at(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Begin to read from a pre-signed address, which must not learn who we are."""
-        return self._try(lambda: self._send_anywhere("GET", url, None, headers, preload=False), repeat=True)
+        return self._client.again(lambda: checked(self._request_signed("GET", url, None, headers, preload=False)))
 
     def _stream(self, body: Body, send: Callable[[], urllib3.BaseHTTPResponse]) -> urllib3.BaseHTTPResponse:
         def from_the_beginning() -> urllib3.BaseHTTPResponse:
             body.rewind()
-            return send()
+            return checked(send())
 
-        return self._try(from_the_beginning, repeat=True)
+        return self._client.again(from_the_beginning)
 
-    def _try(
+    def _request(
         self,
-        send: Callable[[], urllib3.BaseHTTPResponse],
-        repeat: bool,  # noqa: FBT001
+        method: str,
+        path: str,
+        query: Query,
+        body: Body | None,
+        headers: Mapping[str, str],
+        *,
+        preload: bool = True,
     ) -> urllib3.BaseHTTPResponse:
-        for pause in _PAUSES if repeat else ():
-            try:
-                return checked(send())
-            except Problem as problem:
-                if status_of(problem) not in {None, *_PASSING}:
-                    raise
-            time.sleep(pause)
-        return checked(send())
-
-    def _send(
-        self, method: str, target: str, body: Body | bytes | None, headers: Mapping[str, str], *, preload: bool = True
-    ) -> urllib3.BaseHTTPResponse:
-        """Send to the server past the manager of pools, which takes each address apart for a tenth of the time."""
-        self._count()
-        given: Any = body  # urllib3 reads whatever can be read, and says so only in words
-        return self._pools.server.urlopen(
-            method, target, given, headers, retries=False, redirect=False, preload_content=preload
+        self._client.count()
+        given: Any = body  # urllib3 reads whatever can be read, and says so only in its documentation
+        return self._session.server.urlopen(
+            method,
+            f"{self._session.path}{path}?{urlencode(query)}",
+            given,
+            {**self._session.credentials, **headers},
+            retries=False,
+            redirect=False,
+            preload_content=preload,
         )
 
-    def _send_anywhere(
+    def _request_signed(
         self, method: str, url: str, body: Body | None, headers: Mapping[str, str], *, preload: bool = True
     ) -> urllib3.BaseHTTPResponse:
-        self._count()
+        self._client.count()
         given: Any = body
-        return self._pools.anywhere.request(
+        return self._session.pool.request(
             method, url, body=given, headers=headers, redirect=False, preload_content=preload
         )
-
-    def _count(self) -> None:
-        with self._lock:
-            self._sent += 1
-
-    def _target(self, path: str, query: Query | None) -> str:
-        place = f"{self._pools.path}{path}"
-        return f"{place}?{urlencode(query)}" if query else place
-
-    def _ours(self, headers: Mapping[str, str]) -> dict[str, str]:
-        return {**self._who, **headers}
 
 
 def body_of(data: BinaryIO) -> Window | Once:
@@ -203,26 +162,3 @@ def body_of(data: BinaryIO) -> Window | Once:
     size = data.seek(0, io.SEEK_END) - start
     data.seek(start)
     return Window(data, start, size)
-
-
-@frozen(eq=False)
-class _Pools:
-    """Connections that are kept open, to the server and to wherever it signs addresses of."""
-
-    server: urllib3.HTTPConnectionPool
-    path: str
-    anywhere: urllib3.PoolManager
-
-
-@lru_cache(maxsize=8)
-def _pools(connection: Connection, process: int) -> _Pools:
-    """Keep connections open for this process; one that a fork shares with its parent would mix up their answers."""
-    del process
-    anywhere = urllib3.PoolManager(
-        maxsize=connection.pool,
-        retries=False,
-        timeout=connection.timeout,
-        ca_certs=None if connection.ca is None else str(connection.ca),
-        blocksize=_BLOCK,
-    )
-    return _Pools(anywhere.connection_from_url(connection.api), urlsplit(connection.api).path, anywhere)

@@ -25,31 +25,23 @@ from attrs import frozen
 
 from perago_core.ports import Stored
 from perago_lakefs.answers import Problem, Uncertain, described, was_refused
-from perago_lakefs.objects.storage import LARGE, Storage, storage_of
-from perago_lakefs.objects.transfer import Body, Courier, Json, Window, body_of
+from perago_lakefs.client import CONTENT_TYPE, DELETIONS, Client, Storage
+from perago_lakefs.objects.transfer import LARGE, Body, Transfer, Window, body_of
 
-CONTENT_TYPE: Final = "application/octet-stream"
 _PLAIN: Final = {"Content-Type": CONTENT_TYPE}
 #: Bytes of a part, unless that makes too many parts.
 PART: Final = 16 << 20
 _MOST_PARTS: Final = 10_000
-#: The most paths that are deleted in one request.
-_BATCH: Final = 1000
 _NAMED: Final = 3
 
 
 @frozen(eq=False)
 class Branch:
-    """A branch to write to, and who sends the requests."""
+    """A branch to write to, and the client that sends the requests."""
 
-    courier: Courier
+    client: Client
     repository: str
     name: str
-
-    @property
-    def place(self) -> str:
-        """Give the branch's path in the API."""
-        return f"/repositories/{quote(self.repository, safe='')}/branches/{quote(self.name, safe='')}"
 
 
 def upload(branch: Branch, path: str, data: BinaryIO) -> Stored:
@@ -58,7 +50,7 @@ def upload(branch: Branch, path: str, data: BinaryIO) -> Stored:
     if not isinstance(body, Window):
         return _through(branch, path, body, _PLAIN)
     if body.size >= LARGE:
-        storage = storage_of(branch.courier)
+        storage = branch.client.storage()
         if storage.signs_parts and body.size > PART:
             return _in_parts(branch, path, body)
         if storage.signs:
@@ -67,41 +59,36 @@ def upload(branch: Branch, path: str, data: BinaryIO) -> Stored:
 
 
 def _through(branch: Branch, path: str, body: Body, headers: Mapping[str, str]) -> Stored:
-    said = branch.courier.send("POST", f"{branch.place}/objects", {"path": path}, body, headers)
-    return Stored(path, said["physical_address"], said["checksum"], said["size_bytes"])
+    place = f"/repositories/{quote(branch.repository, safe='')}/branches/{quote(branch.name, safe='')}/objects"
+    made = Transfer(branch.client).send(place, {"path": path}, body, headers)
+    return Stored(path, made["physical_address"], made["checksum"], made["size_bytes"])
 
 
 def _signed(branch: Branch, path: str, body: Window, storage: Storage) -> Stored:
-    place, query = f"{branch.place}/staging/backing", {"path": path}
-    # A branch that is gone is noticed only by the link, after the bytes were sent.
-    address = branch.courier.ask("GET", place, {**query, "presign": "true"}, repeat=True)
+    client = branch.client
+    address = client.sign(branch.repository, branch.name, path)
     digest = _Digest(body)
     kind = {"x-ms-blob-type": "BlockBlob"} if storage.kind == "azure" else {}
-    branch.courier.send_to(address["presigned_url"], digest, {**_sized(body), **kind})
-    stored = Stored(path, address["physical_address"], digest.value, body.size)
-    branch.courier.ask("PUT", place, query, {"staging": address, **_attributes(stored)})
+    Transfer(client).send_to(address.url, digest, {**_sized(body), **kind})
+    stored = Stored(path, address.physical, digest.value, body.size)
+    client.link_signed(branch.repository, branch.name, stored, address)
     return stored
 
 
 def _in_parts(branch: Branch, path: str, body: Window) -> Stored:
-    place, query = f"{branch.place}/staging/pmpu", {"path": path}
-    begun = branch.courier.ask("POST", place, query)
-    place, address = f"{place}/{quote(begun['upload_id'], safe='')}", {"physical_address": begun["physical_address"]}
+    client, place = branch.client, (branch.repository, branch.name, path)
+    upload = client.begin_parts(*place)
     try:
-        parts: list[Json] = []
+        etags: list[str] = []
         for number, part in enumerate(body.parts(max(PART, -(-body.size // _MOST_PARTS))), 1):
             # An address is asked for when it is needed: it may expire before the parts ahead of it are sent.
-            signed = branch.courier.ask("PUT", f"{place}/parts/{number}", query, address, repeat=True)
-            told = branch.courier.send_to(signed["presigned_url"], part, _sized(part))
-            parts.append({"part_number": number, "etag": told["ETag"]})
+            url = client.sign_part(*place, upload, number)
+            etags.append(Transfer(client).send_to(url, part, _sized(part))["ETag"])
     except BaseException:
         with suppress(*Problem):  # parts nobody completes are paid for until somebody tidies up
-            branch.courier.ask("DELETE", place, query, address)
+            client.abort_parts(*place, upload)
         raise
-    completed = {**address, "parts": parts, "content_type": CONTENT_TYPE}
-    said = branch.courier.ask("PUT", place, query, completed)
-    # What comes back here is only the end of the address, which cannot be linked elsewhere.
-    return Stored(path, begun["physical_address"], said["checksum"], said["size_bytes"])
+    return client.complete_parts(*place, upload, etags)
 
 
 class _Digest:
@@ -132,28 +119,23 @@ def _sized(body: Window) -> dict[str, str]:
     return {**_PLAIN, "Content-Length": str(body.size)}
 
 
-def _attributes(stored: Stored) -> Json:
-    return {"checksum": stored.checksum, "size_bytes": stored.size, "content_type": CONTENT_TYPE}
-
-
 def change(branch: Branch, stored: Sequence[Stored], deleted: Sequence[str]) -> None:
     """Make bytes that are stored anywhere in the repository appear on the branch, and delete other paths from it.
 
     Each request is sent once. If all of them were refused, nothing has happened; else nobody can say what has.
     """
+    client, repository, name = branch.client, branch.repository, branch.name
 
     def link(each: Stored) -> None:
-        about = {"physical_address": each.address, **_attributes(each)}
-        branch.courier.ask("PUT", f"{branch.place}/objects", {"path": each.path}, about)
+        client.link(repository, name, each)
 
     def delete(paths: Sequence[str]) -> None:
-        said = branch.courier.ask("POST", f"{branch.place}/objects/delete", body={"paths": paths})
-        wrong = [f"{each.get('path')!r}: {each['message']}" for each in said["errors"]]
-        if wrong:  # the server says 200 all the same
+        wrong = client.delete_objects(repository, name, paths)
+        if wrong:
             raise Uncertain(f"{len(wrong)} of {len(paths)} paths were not deleted: {', '.join(wrong[:_NAMED])}")
 
-    batches = [deleted[start : start + _BATCH] for start in range(0, len(deleted), _BATCH)]
-    with ThreadPoolExecutor(branch.courier.connection.pool, thread_name_prefix="lakefs") as pool:
+    batches = [deleted[start : start + DELETIONS] for start in range(0, len(deleted), DELETIONS)]
+    with ThreadPoolExecutor(client.connection.pool, thread_name_prefix="lakefs") as pool:
         running = [pool.submit(link, each) for each in stored] + [pool.submit(delete, each) for each in batches]
         wait(running, return_when=FIRST_EXCEPTION)
         for each in running:
@@ -168,5 +150,5 @@ def _judge(ended: Sequence[Future[None]]) -> None:
         return
     if len(failed) == len(ended) and all(isinstance(each, Problem) and was_refused(each) for each in failed):
         raise failed[0]
-    words = described(failed[0]) if isinstance(failed[0], Problem) else str(failed[0])
-    raise Uncertain(f"{len(ended) - len(failed)} requests were done, and then one was not: {words}")
+    reason = described(failed[0]) if isinstance(failed[0], Problem) else str(failed[0])
+    raise Uncertain(f"{len(ended) - len(failed)} requests were done, and then one was not: {reason}")

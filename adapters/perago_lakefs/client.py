@@ -19,7 +19,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import urllib3
@@ -45,6 +45,7 @@ from perago_core.values import Commit, CommitRef
 from perago_lakefs.answers import Problem, Refused, is_missing, is_passing
 
 T = TypeVar("T")
+Json: TypeAlias = Any
 
 _API = "/api/v1"
 #: The most lakeFS gives at once; it gives 100 if it is not asked.
@@ -363,9 +364,14 @@ class Client:
         Carried by the SDK and read as JSON: its models take seven times the time for a page (specs/adr/0023).
         """
         send = self._sdk.objects_api.list_objects_with_http_info
-        given = {"prefix": prefix, "user_metadata": False, "_preload_content": False}
-        for page in self._pages(lambda **at: json.loads(self._read(send, repository, ref, **given, **at).raw_data)):
-            for each in page["results"]:
+        given: Json = {"prefix": prefix, "user_metadata": False, "_preload_content": False}
+
+        def read(after: str) -> tuple[Json, str, bool]:
+            page: Json = json.loads(self._read(send, repository, ref, after=after, amount=PAGE, **given).raw_data)
+            return page["results"], page["pagination"]["next_offset"], page["pagination"]["has_more"]
+
+        for page in _pages(read):
+            for each in page:
                 yield Stored(each["path"], each["physical_address"], each["checksum"], each["size_bytes"])
 
     def tail(self, repository: str, ref: str, path: str, start: int) -> bytes:
@@ -377,7 +383,8 @@ class Client:
         """Make bytes that are stored anywhere in the repository an object of a branch.
 
         Below the SDK's method for it, which warns at each call that lakeFS advises against the request. Nothing else
-        links what is stored already: what ``link_signed`` sends is refused for an address that was used before.
+        links what is stored already: what ``link_signed`` sends takes an address only on the branch and under the path
+        that it was signed for.
         """
         creation = ObjectStageCreation(
             physical_address=stored.address,
@@ -465,20 +472,13 @@ class Client:
             time.sleep(pause)
         return send()
 
-    def _pages(self, read: Callable[..., Any]) -> Iterator[Any]:
-        """Give the pages of a listing: models of the SDK, or their JSON."""
-        after, more = "", True
-        while more:
-            page = read(after=after, amount=PAGE)
-            yield page
-            if isinstance(page, dict):
-                after, more = page["pagination"]["next_offset"], page["pagination"]["has_more"]
-            else:
-                after, more = page.pagination.next_offset, page.pagination.has_more
-
     def _listed(self, call: Callable[..., Any], repository: str, prefix: str, **given: object) -> Iterator[Named]:
-        for page in self._pages(lambda **at: self._read(call, repository, prefix=prefix, **given, **at)):
-            yield from (Named(str(each.id), CommitRef(each.commit_id)) for each in page.results)
+        def read(after: str) -> tuple[Json, str, bool]:
+            page = self._read(call, repository, prefix=prefix, after=after, amount=PAGE, **given)
+            return page.results, page.pagination.next_offset, page.pagination.has_more
+
+        for page in _pages(read):
+            yield from (Named(str(each.id), CommitRef(each.commit_id)) for each in page)
 
     def _found(self, read: Callable[[], T]) -> T | None:
         try:
@@ -512,6 +512,14 @@ class Client:
             )
             raise Refused(message)
         return left
+
+
+def _pages(read: Callable[[str], tuple[Json, str, bool]]) -> Iterator[Json]:
+    """Give the pages of a listing. ``read``: one page, the name after which the next one comes, and if there is one."""
+    after, more = "", True
+    while more:
+        page, after, more = read(after)
+        yield page
 
 
 def _commit(found: Any) -> Commit:  # noqa: ANN401  as the SDK

@@ -26,6 +26,14 @@ def test_leaving_out_a_step_breaks_what_it_is_for(case: tuple[str, Backing], exp
     assert effect(*case).branch == expected
 
 
+@pytest.mark.parametrize(
+    ("what", "backing"),
+    [("no staging name", Backing.CONDITIONAL), ("no staging name", Backing.LOCKED), ("no claim", Backing.ATOMIC)],
+)
+def test_a_branch_that_nobody_can_publish_to_is_not_said_to_hold(what: str, backing: Backing) -> None:
+    assert effect(what, backing).branch == "cannot publish"
+
+
 def test_an_order_that_is_wrong_is_noticed_before_anything_runs() -> None:
     assert effect("no clean-up", Backing.ATOMIC).order == ()
     assert effect("no fence before calling it ours", Backing.ATOMIC).order == ("S-05b",)

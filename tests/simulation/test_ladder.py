@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from perago_core.attempt import ATTEMPT
 from perago_core.values import Backing
-from perago_simulation.catalogue.ladder import ENVIRONMENTS, holes, ladder_text, rungs, standard_ladder
+from perago_simulation.catalogue.ladder import ENVIRONMENTS, fired, holes, ladder_text, rungs, standard_ladder
 
-REGISTER = Path(__file__).parents[2] / "specs" / "residuals.json"
+SPECS = Path(__file__).parents[2] / "specs"
+REGISTER = SPECS / "residuals.json"
 
 #: What is said about the ledger itself can only be broken where there is one.
 ABOUT_THE_LEDGER = {"S-18", "S-19", "S-33c"}
@@ -48,7 +51,10 @@ def test_an_atomic_store_has_no_hole_at_all() -> None:
 
 
 def test_conditional_and_locked_lose_nothing_but_to_a_stranger_or_a_copy() -> None:
-    """K-08: every accepted result stays; what else may happen on the branch takes a stranger, or RT-4 broken."""
+    """K-08: every accepted result stays; what else may happen on the branch takes a stranger, or RT-4 broken.
+
+    Or a rerun of a task whose claim was collected (decision 12): then a publication lies above what was accepted.
+    """
     branch = {"S-01", "S-02", "S-02b", "S-03", "S-04", "S-15"}
     found = {
         (environment, clause)
@@ -60,6 +66,7 @@ def test_conditional_and_locked_lose_nothing_but_to_a_stranger_or_a_copy() -> No
         *((name, "S-15") for name in strangers),
         ("re-sent publication", "S-02"),
         ("re-sent publication", "S-02b"),
+        ("rerun after collection", "S-02b"),
     }
 
 
@@ -78,6 +85,22 @@ def test_everything_comes_to_rest_on_every_rung() -> None:
     healed = [rung.healing for rung in standard_ladder() if rung.healing is not None]
     assert len(healed) == len(rungs()) / 2
     assert all("L-01" not in each.broken() and each.bound for each in healed)
+
+
+def test_readme_and_ladder_say_how_much_is_explored() -> None:
+    """A reader of "explored completely" must see how many rows of the table that leaves out, and which."""
+    found, rows = standard_ladder(), {each.id for each in ATTEMPT.definition.rows}
+    seen = fired(found)
+    assert seen < rows
+    settings = [rung.exploration.setting for rung in found]
+    bounds = f"{max(of.steps for of in settings)} step(s)", f"up to {max(of.attempts for of in settings)} attempts"
+    readme = " ".join((SPECS.parent / "README.md").read_text(encoding="utf-8").split())
+    ladder = " ".join(ladder_text(found).replace("**", "").split())
+    for text in (readme, ladder):
+        assert f"{len(seen)} of the {len(rows)} rows" in text
+        assert all(each in text for each in bounds)
+    unseen = re.findall(r"^\| [A-Z]\w+ \| (.*) \|$", ladder_text(found).partition("no explored world")[2], re.MULTILINE)
+    assert sorted(" ".join(unseen).split()) == sorted(rows - seen)
 
 
 def test_the_ladder_is_written_with_a_line_for_every_backing_and_environment() -> None:

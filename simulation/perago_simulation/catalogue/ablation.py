@@ -14,12 +14,15 @@ from perago_core.attempt.state import Phase
 from perago_core.machine.rows import Ask, Row, when
 from perago_core.value import Value
 from perago_core.values import Backing
+from perago_simulation.explore.exploration import Limits
 from perago_simulation.explore.first_violation import hunt
+from perago_simulation.explore.search import Explorer
 from perago_simulation.mutants.kills import ENVIRONMENTS, baseline
 from perago_simulation.mutants.tables import Attempts, attempts, leads, row, skip, with_rows
 from perago_simulation.properties.order import broken_clauses
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.properties.safety import PROPERTIES, Property
+from perago_simulation.world.history import ROOT
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting
 
@@ -35,7 +38,9 @@ says what is noticed at all, liveness and leftovers included; "order" names the 
 the backing, the environment, and the length of the shortest trace.
 
 A step of `locked` that nothing about the branch depends on is a second line: on this store revocation and barrier
-already end what the lease, its wait and the third fence would keep away.
+already end what the lease, its wait and the third fence would keep away. *Cannot publish*: without the step nobody
+publishes anything, so the branch holds vacuously. The anchor, the name by which a no-op relocates, goes with the
+staging name here; left out by itself it is the mutant *no anchor* of `mutants.md`, which breaks S-01.
 """
 
 
@@ -130,7 +135,7 @@ def _without(phase: Phase) -> Callable[[], tuple[Row, ...]]:
 CHANGES = (
     Change("no first fence", _STRONG, _without(Phase.FENCE_1)),
     Change("no second fence", _STRONG, _without(Phase.FENCE_2)),
-    Change("no anchor or staging name", _BY_NAME, _without(Phase.STAGING)),
+    Change("no staging name", _BY_NAME, _without(Phase.STAGING)),
     Change("no claim", _STRONG, _without(Phase.CLAIM)),
     Change("no list of claims", _STRONG, _without(Phase.CLAIMS)),
     Change("no word on the owners", _STRONG, _without(Phase.OWNERS)),
@@ -160,9 +165,15 @@ def _table(what: str) -> Attempts:
 def effect(what: str, backing: Backing) -> Effect:
     """Try one change on one backing, in every environment, the smallest first."""
     table = _table(what)
-    return Effect(
-        what, backing, broken_clauses(table), _first(table, backing, PROPERTIES), _first(table, backing, JUDGED)
-    )
+    branch = _first(table, backing, PROPERTIES) if publishes(table, backing) else "cannot publish"
+    return Effect(what, backing, broken_clauses(table), branch, _first(table, backing, JUDGED))
+
+
+def publishes(table: Attempts, backing: Backing) -> bool:
+    """Say whether an attempt that nobody disturbs gets anything onto the branch; if not, the branch holds vacuously."""
+    undisturbed = Explorer(Model(setting(backing, attempts=1, crashes=0, pauses=False), table), ())
+    undisturbed.run(Limits())
+    return any(world.head != ROOT for world in undisturbed.worlds())
 
 
 def _first(table: Attempts, backing: Backing, properties: Sequence[Property]) -> str:

@@ -13,17 +13,14 @@ from attrs import fields
 from rich.table import Table as Grid
 
 from perago_core.values import Backing
-from perago_simulation.catalogue.ladder import ENVIRONMENTS, Rung, ladder_text, rungs
+from perago_simulation.catalogue.ladder import ENVIRONMENTS, Rung, climb, ladder_text, rungs
 from perago_simulation.catalogue.windows import PATHS, Window, windows, windows_text
 from perago_simulation.cli import data
 from perago_simulation.cli.console import counted, in_processes, results, spinning, write_json
 from perago_simulation.cli.options import AsJson, Asked, OwnStore, StoreCan, capabilities
-from perago_simulation.explore.search import explore
 from perago_simulation.mutants.kills import baseline, mutants, recall, settings_of
 from perago_simulation.mutants.page import Fate, examine, mutant_table
 from perago_simulation.mutants.survivors import REASONS
-from perago_simulation.properties.liveness import heal
-from perago_simulation.properties.register import JUDGED
 from perago_simulation.world.capabilities import Capabilities, best_backing
 from perago_simulation.world.settings import Setting
 
@@ -67,8 +64,7 @@ def _on_own_store(backing: Backing | None, store: str | None, store_can: str | N
 
 def _climbed(wanted: tuple[str, Asked]) -> Rung:
     name, asked = wanted
-    model = asked.model()
-    return Rung(name, explore(model, JUDGED), heal(model))
+    return climb(name, asked.model())
 
 
 def _show_own(found: Sequence[Rung], store: str | None) -> None:

@@ -217,7 +217,7 @@ MUTANTS = (
     Mutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside settling, one dies", talk=_overwriting_settlement),
     Mutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_table.close)),
     Mutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11")),
-    Mutant("D06 as D16", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
+    Mutant("D06 as D15", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
     Mutant("E2 as E1", "a settled intent is left listed (R-04)", "L-06", _SWEEP, leads_as("E2", "E1")),
     Mutant("S1 ends", "nobody writes the audit record", "L-07", "two sweeps of anything", leads_to("S1", RecoveryPhase.SETTLED)),
     Mutant("D03 as D11", "an intent nobody can decide is settled", "L-08", "beside an intent nobody can decide", leads_as("D03", "D11")),

@@ -7,15 +7,15 @@ the same. Which of the three it is has to be written down (``survivors``), or th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 
 from attrs import field, frozen
 
-from perago_core.attempt import ATTEMPT, AttemptState, Known
+from perago_core.attempt import ATTEMPT
 from perago_core.attempt.state import Phase
-from perago_core.machine.rows import Event, Row, Step
+from perago_core.machine.rows import Row
 from perago_core.value import Value
-from perago_core.values import Attempt, Backing
+from perago_core.values import Backing
 from perago_simulation.explore.first_violation import Found, hunt
 from perago_simulation.explore.search import explore
 from perago_simulation.mutants.known_bugs import BUGS
@@ -110,16 +110,8 @@ def recall(known: Mapping[Setting, Baseline]) -> None:
 
 def _explored(of: Setting) -> Baseline:
     model = Model(of)
-    fired: set[str] = set()
-
-    def step(state: AttemptState, event: Event) -> Step[Attempt, Known]:
-        taken = ATTEMPT.fire(state, event)
-        fired.add(taken.row.id)
-        return Step(taken.state, taken.commands)
-
-    model.step = lru_cache(maxsize=None)(step)
     broken = set(explore(model, JUDGED).broken())
-    return Baseline(frozenset(fired), frozenset(broken | set(heal(of).broken() if of in HEALED else ())))
+    return Baseline(frozenset(model.fired), frozenset(broken | set(heal(of).broken() if of in HEALED else ())))
 
 
 @cache

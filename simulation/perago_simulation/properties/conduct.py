@@ -125,10 +125,14 @@ def _only_its_own_is_removed(
 def _nothing_needed_is_collected(
     _setting: Setting, world: World, index: int, state: AttemptState, _asked: Command
 ) -> str | None:
-    """Until its publication is sent, nobody but the execution itself or a newer attempt takes its name away."""
+    """Until its publication is sent, nobody but the execution itself or a newer attempt takes its name away.
+
+    A rerun opens a task whose names were rightly collected when it had ended; its earlier delivery is stale by then.
+    """
     if state.phase is Phase.OWN_HEAD or state.known.staged is None or index in dict(world.names):
         return None
-    if world.tasks[world.runs[index].task].status is not OPEN:
+    task = world.tasks[world.runs[index].task]
+    if task.status is not OPEN or task.polls != state.subject.poll_count:
         return None
     return f"what e{index} has staged is collected while its attempt is open"
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from perago_core.attempt import ATTEMPT, Known, Phase
+from perago_core.attempt import ATTEMPT, AttemptState, Known, Phase
 from perago_core.attempt import messages as m
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Event
+from perago_core.machine.rows import Event, Step
 from perago_core.values import Attempt
 from perago_simulation.world import strangers
 from perago_simulation.world.effects import EFFECTS, LOST, published, refused
@@ -64,7 +64,9 @@ class Model:
         self.setting = setting
         self.table = table
         self.store = store or Store()
-        self.step = lru_cache(maxsize=None)(table.step)
+        #: The rows of the table that have fired so far.
+        self.fired: set[str] = set()
+        self.step = lru_cache(maxsize=None)(self._fire)
 
     def beginnings(self) -> Moves:
         """Give the worlds a run starts from: the first attempt handed out, with each body it may have."""
@@ -122,6 +124,11 @@ class Model:
             if after is not world:
                 landed = with_budget(after, spent)
                 yield (who, kind.__name__, "landed, answer lost"), self._tell(landed, index, lost)
+
+    def _fire(self, state: AttemptState, event: Event) -> Step[Attempt, Known]:
+        row, after, commands = self.table.fire(state, event)
+        self.fired.add(row.id)
+        return Step(after, commands)
 
     def _tell(self, world: World, index: int, event: Event) -> World:
         """Let an execution learn an event and wait for what it asks next."""

@@ -89,10 +89,11 @@ class Bounds(Value):
         return usual if self.probes is None else self.probes
 
 
-def budgeted(
-    table: Table[PolicySettings, PolicyKnown], bounds: Bounds, compiled: type[Table[Any, Any]] = Table
-) -> Table[PolicySettings, PolicyKnown]:
-    """Give a table with the budgets of these bounds, if they are not the production ones."""
+def budgeted(table: Table[PolicySettings, PolicyKnown], bounds: Bounds) -> Table[PolicySettings, PolicyKnown]:
+    """Give a table with the budgets of these bounds, if they are not the production ones.
+
+    It is not validated again: it may be a mutant, whose rows nobody has validated either.
+    """
     if bounds.probes is None and bounds.stores == STORES:
         return table
     probes = STORES if bounds.probes is None else bounds.probes
@@ -108,7 +109,7 @@ def budgeted(
         Fact(each.name, each.values, smaller[each.name]) if each.name in smaller else each
         for each in table.definition.facts
     )
-    return compiled(evolve(table.definition, facts=facts))
+    return Table(evolve(table.definition, facts=facts), check=False)
 
 
 @cache
@@ -125,7 +126,7 @@ class Policies(Cluster):
     ) -> None:
         super().__init__(tuple(f"n{index}" for index in range(len(bounds.policies))))
         self.bounds = bounds
-        self.runner = Runner(budgeted(table, bounds, type(table)), talk, Begun())
+        self.runner = Runner(budgeted(table, bounds), talk, Begun())
         self._talks = Talks()
 
     def beginnings(self) -> Iterator[World]:

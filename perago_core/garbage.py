@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable
 from attrs import field, frozen
 
 from perago_core.ledger.records import Intent
-from perago_core.names import attempt_number, is_staging_name, task_prefix
+from perago_core.names import attempt_number, is_of_task, is_staging_name
 from perago_core.value import Value, count, text
 from perago_core.values import Claim
 
@@ -35,18 +35,16 @@ class Living(Value):
 
 def unknown_names(names: Iterable[str], tasks: Collection[str]) -> tuple[str, ...]:
     """Give the staging names of no task among these. Names that are not ours are nobody's business here."""
-    prefixes = tuple(task_prefix(task) for task in tasks)
-    return tuple(name for name in names if is_staging_name(name) and not name.startswith(prefixes))
+    return tuple(name for name in names if is_staging_name(name) and not any(is_of_task(name, each) for each in tasks))
 
 
 def abandoned_names(names: Iterable[str], tasks: Collection[str] | None, living: Collection[Living]) -> tuple[str, ...]:
     """Give the staging names whose attempt lives no more; of these tasks, or with ``None`` of whatever task."""
-    prefixes = ("",) if tasks is None else tuple(task_prefix(task) for task in tasks)
     return tuple(
         name
         for name in names
         if is_staging_name(name)
-        and name.startswith(prefixes)
+        and (tasks is None or any(is_of_task(name, each) for each in tasks))
         and not any(attempt_number(name, attempt.logical_task) == attempt.number for attempt in living)
     )
 
@@ -65,7 +63,7 @@ def settled_claims(
         for claim in claims
         if claim.logical_task in settled
         and claim.logical_task not in busy
-        and not any(name.startswith(task_prefix(claim.logical_task)) for name in left)
+        and not any(is_of_task(name, claim.logical_task) for name in left)
     )
 
 

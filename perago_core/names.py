@@ -1,8 +1,8 @@
 """Staging names: letters, digits, ``_`` and ``-`` only, because stores refuse anything else (P-41, T-P3).
 
-A name says which logical task, attempt and execution it belongs to, so that older ones can be found and revoked by
-listing, and a person can tell at a glance whose leftovers they see. The execution id makes it unique (S-31) and, being
-random, unguessable.
+A name says for which target, logical task, attempt and execution it was made, so that whoever is about to move a target
+finds by one listing every name by which somebody else may, and a person can tell at a glance whose leftovers they see.
+The execution id makes it unique (S-31) and, being random, unguessable.
 """
 
 from __future__ import annotations
@@ -13,52 +13,99 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from perago_core.values import Target
 
+#: What every staging name begins with.
+EVERY = "perago-"
+
 _READABLE_MAX = 48
+_OURS = re.compile(r"perago-[0-9a-f]{8}-([0-9a-f]{12}-[A-Za-z0-9_-]+)")
+_TASK_ID = re.compile(r".+-[0-9]+-(?:r[0-9]+|recovery)-(.+)-[^-]+")
 
 
-def staging_name(logical_task: str, number: int, retry_count: int, task_id: str, execution: str) -> str:
+def staging_name(  # noqa: PLR0917  a name says all of it
+    target: Target, logical_task: str, number: int, retry_count: int, task_id: str, execution: str
+) -> str:
     """Name the staging branch of one execution."""
-    return f"{task_prefix(logical_task)}{number}-r{retry_count}-{_slug(task_id)}-{_slug(execution)}"
+    return f"{task_prefix(target, logical_task)}{number}-r{retry_count}-{_slug(task_id)}-{_last(execution)}"
 
 
-def task_prefix(logical_task: str) -> str:
-    """Give the prefix shared by all staging names of one logical task, and by no other task's.
+def recovery_name(target: Target, logical_task: str, number: int, task_id: str, nonce: str) -> str:
+    """Name the anchor by which a recovery takes an ended attempt's publication back.
+
+    It carries the number of the dead attempt, so the next attempt revokes it together with that attempt's own names,
+    and the id of its task, so that other tasks' attempts do too: a relocation that was delayed on its way cannot land
+    on what was published since.
+    """
+    return f"{task_prefix(target, logical_task)}{number}-recovery-{_slug(task_id)}-{_last(nonce)}"
+
+
+def target_prefix(target: Target) -> str:
+    """Give the prefix shared by the staging names of one target, and by no other branch's of its repository.
+
+    Eight digits of a digest: should two branches ever share them, names of the other one that have ended go too, and
+    a name whose task nobody knows, which fails closed.
+    """
+    return f"{EVERY}{_digest(target.branch, 8)}-"
+
+
+def task_prefix(target: Target, logical_task: str) -> str:
+    """Give the prefix shared by all staging names of one logical task on one target, and by no other task's."""
+    return f"{target_prefix(target)}{_task_part(logical_task)}"
+
+
+def is_staging_name(name: str) -> bool:
+    """Say whether a name was made by ``staging_name``, or for a recovery: of whichever task."""
+    return _OURS.fullmatch(name) is not None
+
+
+def is_of_task(name: str, logical_task: str) -> bool:
+    """Say whether a staging name belongs to this logical task, on whichever target."""
+    ours = _OURS.fullmatch(name)
+    return ours is not None and ours[1].startswith(_task_part(logical_task))
+
+
+def attempt_number(name: str, logical_task: str) -> int | None:
+    """Read the attempt number back from a staging name of this task; ``None`` for any other name."""
+    ours = _OURS.fullmatch(name)
+    part = _task_part(logical_task)
+    if ours is None or not ours[1].startswith(part):
+        return None
+    number = ours[1].removeprefix(part).partition("-")[0]
+    return int(number) if number.isdecimal() and number.isascii() else None
+
+
+def task_id_of(name: str) -> str | None:
+    """Read the id of the task a staging name was made for, or whose publication a recovery takes back; else ``None``.
+
+    Letters that names cannot hold are lost: ask the orchestrator whether there is such a task, and it is this name's.
+    """
+    ours = _OURS.fullmatch(name)
+    found = None if ours is None else _TASK_ID.fullmatch(ours[1])
+    return None if found is None else found[1]
+
+
+def _task_part(logical_task: str) -> str:
+    """Name a logical task inside a staging name.
 
     The readable part alone is not enough: ``a.b`` and ``a-b`` reduce to the same letters. The digest tells them apart,
     and it comes first, where it has a fixed length: after the readable part, a task named ``a-<digest of a>-7`` would
     pass for attempt 7 of ``a``.
     """
+    return f"{_digest(logical_task, 12)}-{_slug(logical_task)}-"
+
+
+def _digest(text: str, length: int) -> str:
     import hashlib  # noqa: PLC0415  costs 5 ms, which whoever only steps a machine need not pay
 
-    digest = hashlib.sha256(logical_task.encode()).hexdigest()[:12]
-    return f"perago-{digest}-{_slug(logical_task)}-"
-
-
-def is_staging_name(name: str) -> bool:
-    """Say whether a name was made by ``staging_name``, or for a recovery: of whichever task."""
-    return re.fullmatch(r"perago-[0-9a-f]{12}-[A-Za-z0-9_-]+", name) is not None
-
-
-def attempt_number(name: str, logical_task: str) -> int | None:
-    """Read the attempt number back from a staging name of this task; ``None`` for any other name."""
-    prefix = task_prefix(logical_task)
-    if not name.startswith(prefix):
-        return None
-    number = name.removeprefix(prefix).partition("-")[0]
-    return int(number) if number.isdecimal() and number.isascii() else None
-
-
-def task_id_of(name: str) -> str | None:
-    """Read the task id back from a staging name; ``None`` for a recovery's, and for any other name.
-
-    Letters that names cannot hold are lost: ask the orchestrator whether there is such a task, and it is this name's.
-    """
-    found = re.fullmatch(r"perago-[0-9a-f]{12}-.+-[0-9]+-r[0-9]+-(.+)-[^-]+", name)
-    return None if found is None else found[1]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:_READABLE_MAX]
+
+
+def _last(text: str) -> str:
+    """Write what ends a name: without ``-``, so that where the task id before it ends is certain."""
+    return _slug(text).replace("-", "_")
 
 
 LONGEST = 1024

@@ -46,8 +46,8 @@ class Orchestrator(Protocol):
         """Take up to ``limit`` tasks. An unknown answer may have assigned tasks nobody will run."""
         ...
 
-    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
-        """Read the task and its workflow now; ``None`` says that it is gone."""
+    def reload(self, workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task and its workflow now, whichever that is if none is given; ``None`` says that it is gone."""
         ...
 
     def extend(self, attempt: Attempt) -> Answer[None]:
@@ -147,8 +147,8 @@ class Store(Protocol):
         """List the claim records of one logical task."""
         ...
 
-    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
-        """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
+    def staging_names(self, repository: str, prefix: str) -> Answer[tuple[str, ...]]:
+        """List the staging names that exist and begin with this; every name made before the call is among them."""
         ...
 
     def barrier(self, target: Target) -> Answer[None]:
@@ -260,7 +260,7 @@ PORT_CALLS: Mapping[str, Mapping[str, str]] = {
         "claim": "claim",
         "read_claim": "claim",
         "claims": "claim",
-        "revoke_older": "revoke",
+        "staging_names": "revoke",
         "barrier": "revoke",
         "publish": "target",
         "probe": "consensus",

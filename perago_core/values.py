@@ -125,7 +125,7 @@ class Attempt(Value):
         if self.over_maintenance and not self.ledger:
             message = "Attempt.over_maintenance needs ledger=True: only the ledger proves a commit to be maintenance"
             raise ValueError(message)
-        name = staging_name(self.logical_task, self.number, self.retry_count, self.task_id, self.execution)
+        name = staging_name(self.target, self.logical_task, self.number, self.retry_count, self.task_id, self.execution)
         object.__setattr__(self, "staging_name", name)
 
 

@@ -81,7 +81,7 @@ class ConductorOrchestrator:
         # What another name's poll has assigned would be run by nobody if this were a failure.
         return Done(tuple(found), operations)
 
-    def reload(self, workflow_id: str, task_id: str, *, within: float = inf) -> Answer[TaskSnapshot | None]:
+    def reload(self, workflow_id: str | None, task_id: str, *, within: float = inf) -> Answer[TaskSnapshot | None]:
         """Read the task, then its workflow; of a completed one also what the workflow went on with.
 
         Two small documents, not the workflow with all its tasks: that one grows with every step and every result.
@@ -92,10 +92,13 @@ class ConductorOrchestrator:
         if not isinstance(read, Done):
             return read
         task: Json = read.value
+        workflow = {"id": task["workflowInstanceId"]}
+        if workflow_id not in {None, workflow["id"]}:
+            return Done(None)
         whole = "true" if task["status"] == TaskStatus.COMPLETED.value else "false"
         query = {"includeTasks": whole}
-        read = self.connection.ask("GET", "/workflow/{id}", {"id": workflow_id}, query=query, within=within)
-        if isinstance(read, Gone) or task["workflowInstanceId"] != workflow_id:
+        read = self.connection.ask("GET", "/workflow/{id}", workflow, query=query, within=within)
+        if isinstance(read, Gone):
             return Done(None, operations=2)
         if not isinstance(read, Done):
             return read

@@ -80,7 +80,8 @@ class _Trial:
     def __init__(self, store: LakeFSStore, client: Client, repository: str, at: CommitRef) -> None:
         self._store, self._client, self._at = store, client, at
         self._task = f"probe/{token_hex(8)}"
-        self._target = Target(repository, f"{task_prefix(self._task)}target")
+        # Named like a staging branch, so that it is hidden and a collector knows it for ours. No target has its prefix.
+        self._target = Target(repository, f"{task_prefix(Target(repository, self._task), self._task)}target")
         self._attempts: list[Attempt] = []
         #: The branches that are there unless somebody else has removed them.
         self._standing: list[str] = []

@@ -7,14 +7,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TypeVar
 
-from attrs import field, frozen
-
 from perago_core.answers import Answer
-from perago_core.names import attempt_number, is_staging_name, task_prefix
+from perago_core.names import EVERY, is_staging_name
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import Sink, Source
-from perago_core.value import Value, count, maybe, text
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_lakefs import barrier, probe, publish
 from perago_lakefs.answers import Problem, Refused, answer, is_without_changes
@@ -27,14 +24,6 @@ T = TypeVar("T")
 
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,219}")
 _COMMIT = re.compile(r"[0-9a-f]{64}")
-
-
-@frozen(repr=False)
-class StagingName(Value):
-    """A staging name that exists, and the attempt it belongs to if the task was named and it is that task's."""
-
-    name: str = field(validator=text)
-    number: int | None = field(default=None, validator=maybe(count))
 
 
 class LakeFSStore:
@@ -105,20 +94,13 @@ class LakeFSStore:
         """List the claim records of one logical task."""
         return self._answer(lambda client: self._claims.of_task(client, target, logical_task))
 
-    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
-        """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
-
-        def work(client: Client) -> tuple[str, ...]:
-            older = tuple(
-                each.name
-                for each in client.branches(target.repository, task_prefix(logical_task))
-                if (found := attempt_number(each.name, logical_task)) is not None and found < number
+    def staging_names(self, repository: str, prefix: str = EVERY) -> Answer[tuple[str, ...]]:
+        """List the staging names that exist and begin with this."""
+        return self._answer(
+            lambda client: tuple(
+                each.name for each in client.branches(repository, prefix) if is_staging_name(each.name)
             )
-            for name in older:
-                client.delete_branch(target.repository, name)
-            return older
-
-        return self._answer(work)
+        )
 
     def barrier(self, target: Target) -> Answer[None]:
         """Merge the first commit, which changes nothing; not done on a dirty target."""
@@ -146,19 +128,6 @@ class LakeFSStore:
         return self._answer(
             lambda client: tuple(islice(client.history(target.repository, target.branch, limit), limit))
         )
-
-    def staging_names(self, repository: str, logical_task: str | None = None) -> Answer[tuple[StagingName, ...]]:
-        """List the staging names that exist: all, or those of one task with their attempt numbers."""
-
-        def work(client: Client) -> tuple[StagingName, ...]:
-            prefix = "perago-" if logical_task is None else task_prefix(logical_task)
-            names = (each.name for each in client.branches(repository, prefix) if is_staging_name(each.name))
-            return tuple(
-                StagingName(name, None if logical_task is None else attempt_number(name, logical_task))
-                for name in names
-            )
-
-        return self._answer(work)
 
     def branches(self, repository: str) -> Answer[tuple[str, ...]]:
         """List the branches people know, without staging names."""

@@ -16,7 +16,7 @@ from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents, unknown_names
 from perago_core.ledger import Intent, forget, list_intents, list_open
-from perago_core.names import task_id_of
+from perago_core.names import EVERY, task_id_of
 from perago_core.ports import Store
 from perago_core.values import Claim, Target
 from perago_worker.pipelines import Delivery
@@ -29,21 +29,8 @@ class CollectError(Exception):
     """Something could not be read, so nothing was removed; the message says what."""
 
 
-class Named(Protocol):
-    """A staging name as a store lists it."""
-
-    @property
-    def name(self) -> str:
-        """Give the name."""
-        ...
-
-
 class CollectableStore(Store, Protocol):
     """A store that can list what we left in it."""
-
-    def staging_names(self, repository: str) -> Answer[tuple[Named, ...]]:
-        """List the staging names that exist."""
-        ...
 
     def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
         """List the claim records of all tasks."""
@@ -173,8 +160,7 @@ def _judge(stack: Stack, authority: Authority, target: Target, older_than: float
 
 
 def _names(stack: Stack, target: Target) -> tuple[str, ...]:
-    store = cast("CollectableStore", stack.store)
-    return tuple(each.name for each in _read(store.staging_names(target.repository), "staging names"))
+    return _read(stack.store.staging_names(target.repository, EVERY), "staging names")
 
 
 def _attempts(authority: Authority, names: Iterable[str], ledger: _Ledger) -> tuple[frozenset[str], tuple[Living, ...]]:

@@ -129,7 +129,7 @@ class WatchedOrchestrator:
         self._reached(Failpoint("orchestrator", "extend", Edge.AFTER))
         return answer
 
-    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+    def reload(self, workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
         """Read the task; the driver watches its own reloads."""
         with self._quiet:
             return self._orchestrator.reload(workflow_id, task_id)

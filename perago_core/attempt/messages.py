@@ -581,7 +581,7 @@ class AwaitTakeover(Command):
 
 @frozen(cache_hash=True, repr=False)
 class RevokeOlder(Command):
-    """Delete the staging names of attempts below this number."""
+    """Delete the staging names of attempts below this number, and those of other tasks that have ended."""
 
     number: int
     answers: ClassVar = Answers((Revoked,), (RevokeUnknown,), (RevokeRefused,), repeatable=True)

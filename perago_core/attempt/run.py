@@ -21,6 +21,7 @@ from perago_core.lease import LeaseEnd, LeaseRequest
 from perago_core.lease.run import Keeper
 from perago_core.machine.rows import Command, Event, Fired
 from perago_core.recovery import Mode, sweep
+from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, TaskSnapshot
 
 
@@ -133,8 +134,10 @@ def _await_takeover(x: Execution, command: m.AwaitTakeover) -> Conversation:
 
 
 def _revoke_older(x: Execution, command: m.RevokeOlder) -> Conversation:
-    call = Call("store", "revoke_older", (x.attempt.target, x.attempt.logical_task, command.number))
-    return ask(call, m.Revoked, m.RevokeUnknown, m.RevokeRefused)
+    answer = yield from revoke(x.attempt.target, x.attempt.logical_task, command.number)
+    if isinstance(answer, Done):
+        return m.Revoked(answer.value)
+    return m.RevokeRefused(answer.reason) if isinstance(answer, NotDone) else m.RevokeUnknown(answer.reason)
 
 
 def _barrier(x: Execution, _command: m.PassBarrier) -> Conversation:

@@ -20,7 +20,7 @@ from perago_core.ledger import records
 from perago_core.ledger.calls import CHARGE, Talk
 from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent, Unreadable
 from perago_core.machine.rows import Command, Event
-from perago_core.names import task_prefix
+from perago_core.names import recovery_name
 from perago_core.recovery import messages as m
 from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look
 from perago_core.recovery.state import Mode, Recovery, RecoveryOutcome, outcome
@@ -159,23 +159,19 @@ def _walk(intent: TargetIntent) -> Talk[Trail]:
     return Done(Trail(head, tuple(commits)))
 
 
-def anchor_name(intent: Intent, subject: Recovery) -> str | None:
-    """Name the revocable anchor a relocation acts by; ``None`` where the store acts by commit id.
-
-    It carries the number of the dead attempt, so the next attempt revokes it together with that attempt's own names: a
-    relocation that was delayed on its way cannot land on the successor's publication.
-    """
+def anchor_name(intent: Intent, target: Target, subject: Recovery) -> str | None:
+    """Name the revocable anchor a relocation of one target acts by; ``None`` where the store acts by commit id."""
     if intent.backing not in {Backing.CONDITIONAL, Backing.LOCKED}:
         return None
     unique = "\n".join((subject.operation_id, subject.actor, str(subject.at), subject.grounds))
     digest = hashlib.sha256(unique.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{task_prefix(intent.logical_task)}{intent.number}-recovery-{digest}"
+    return recovery_name(target, intent.logical_task, intent.number, intent.task_id, digest)
 
 
 def _relocate(command: m.Relocate, subject: Recovery) -> Conversation:
-    name = anchor_name(command.intent, subject)
     for move in command.prepared.movements:
         if move.moves and move.after is not None:
+            name = anchor_name(command.intent, move.target, subject)
             failed = yield from _anchored(move, move.after, name)
             if failed is not None:
                 return failed

@@ -87,6 +87,14 @@ def test_a_task_or_workflow_that_is_not_there_is_gone_and_no_error(orchestrator:
     seen = polled(orchestrator).snapshot
     assert done(orchestrator.port.reload(seen.workflow_id, "no-such-task")) is None
     assert done(orchestrator.port.reload("no-such-workflow", seen.task_id)) is None
+    assert done(orchestrator.port.reload(None, "no-such-task")) is None
+
+
+def test_a_task_can_be_read_by_its_id_alone(orchestrator: OrchestratorHarness) -> None:
+    """S-01: a staging name tells the id of its task, and whoever revokes names asks whether that one has ended."""
+    orchestrator.start(("clean",), MAIN, FIRST_REF)
+    seen = polled(orchestrator).snapshot
+    assert done(orchestrator.port.reload(None, seen.task_id)) == seen
 
 
 def test_a_task_that_was_handed_out_is_not_handed_out_again_while_it_is_heard_of(

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone
+from perago_core.names import recovery_name, target_prefix
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.ports import Sink, Source, Store, Stored
 from perago_core.values import Backing, Claim, CommitRef, Target, claim_of
@@ -350,23 +351,28 @@ def test_a_claim_is_raised_strictly_upward_where_the_store_knows_claims(store: S
 # Revocation and barrier
 
 
-def test_revocation_takes_the_older_names_of_this_task_and_no_other(store: StoreHarness) -> None:
-    """S-30, S-32."""
+def test_the_names_of_one_target_can_be_listed_and_dropped_one_by_one(store: StoreHarness) -> None:
+    """S-01, S-30, S-32: whatever task they are of, and nobody else's; who of them may not act is the core's to say."""
     ref = store.create(MAIN, FIRST)
+    beside = Target("lake", "beside")
     names = {
         "older": attempt_at(ref, number=1, task="a.b").staging_name,
         "old": attempt_at(ref, number=2, task="a.b").staging_name,
         "mine": attempt_at(ref, number=10, task="a.b").staging_name,
         "newer": attempt_at(ref, number=11, task="a.b").staging_name,
         "alike": attempt_at(ref, number=1, task="a-b").staging_name,
-        "strange": "perago-not-a-name-of-ours",
+        "recovery": recovery_name(MAIN, "a.b", 1, "task", "0b5e"),
     }
-    for name in names.values():
+    others = {"perago-not-a-name-of-ours", evolve(attempt_at(ref), target=beside).staging_name}
+    for name in {*names.values(), *others}:
         done(store.port.open_staging(MAIN, name, ref))
-    gone = done(store.port.revoke_older(MAIN, "a.b", 10))
-    assert set(gone) == {names["older"], names["old"]}
-    assert store.branches("lake") == {"main", names["mine"], names["newer"], names["alike"], names["strange"]}
-    assert done(store.port.revoke_older(MAIN, "a.b", 10)) == ()
+    listed = done(store.port.staging_names("lake", target_prefix(MAIN)))
+    assert sorted(listed) == sorted(names.values())
+    done(store.port.drop(MAIN, names["older"]))
+    assert store.branches("lake") == {"main", *names.values(), *others} - {names["older"]}
+    left = done(store.port.staging_names("lake", target_prefix(MAIN)))
+    assert set(left) == set(names.values()) - {names["older"]}
+    assert done(store.port.staging_names("lake", target_prefix(Target("lake", "elsewhere")))) == ()
 
 
 def test_a_barrier_passes_on_a_clean_target_and_moves_nothing(store: StoreHarness) -> None:

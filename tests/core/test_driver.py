@@ -67,7 +67,8 @@ def test_first_publish_moves_the_target_from_input_to_exactly_one_commit(backing
     assert isinstance(result.result, Completed)
     assert world.store.history() == [result.result.ref, INPUT]
     assert result.result.output == '{"rows":1}'
-    assert (world.store.staging_names(), world.workspace.removed, result.left_behind) == ([], ["run-1"], ())
+    assert world.store.branches.keys() == {TARGET.branch}
+    assert (world.workspace.removed, result.left_behind) == (["run-1"], ())
     assert world.coordination.leases == {}
 
 
@@ -317,7 +318,7 @@ def test_interruption_before_publishing_publishes_nothing(backing: Backing) -> N
 
         result = drive(attempt, world.ports(), interrupts=lost)
         assert (result.result is None) is (backing is not Backing.SOFT)
-        assert (world.store.history(), world.store.staging_names()) == ([INPUT], [])
+        assert (world.store.history(), world.store.branches.keys() - {TARGET.branch}) == ([INPUT], set())
 
 
 @pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
@@ -356,7 +357,7 @@ def test_an_interruption_that_is_told_for_ever_ends_the_execution_all_the_same(b
     result = drive(world.attempt(1, backing), world.ports(), interrupts=interrupts)
     late = phase in {Phase.REPORT, Phase.CLEAN_UP}
     assert isinstance(result.result, Completed) is late
-    assert world.store.staging_names() == []
+    assert world.store.branches.keys() == {TARGET.branch}
 
 
 def test_interruption_while_publishing_is_an_unknown_publication() -> None:
@@ -470,7 +471,7 @@ def test_lease_lost_between_two_steps_refuses() -> None:
     attempt = world.attempt(1, Backing.LOCKED)
 
     def time_passes(point: Failpoint) -> None:
-        if str(point) == "store.revoke_older.after":
+        if str(point) == "store.staging_names.after":
             world.clock.sleep(30)
 
     result = drive(attempt, world.ports(reached=time_passes))

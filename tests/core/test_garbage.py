@@ -20,7 +20,7 @@ living_attempts = st.builds(Living, tasks, numbers)
 
 
 def name(task: str, number: int) -> str:
-    return staging_name(task, number, 0, f"t{number}", "e1")
+    return staging_name(TARGET, task, number, 0, f"t{number}", "e1")
 
 
 def claim(task: str, number: int) -> Claim:
@@ -49,17 +49,23 @@ def test_a_name_is_unknown_exactly_if_its_task_is(made: list[tuple[str, int]], k
 
 def test_names_that_are_not_ours_are_left_alone() -> None:
     """P-23: a user's branch is a user's branch, however it is called."""
-    users = ["main", "feature/perago-1", "perago-notes", "perago-123456789abc", "perago-12345678901-x"]
+    users = [
+        "main",
+        "feature/perago-1",
+        "perago-notes",
+        "perago-12345678-123456789abc",
+        "perago-12345678-12345678901-x",
+    ]
     assert abandoned_names(users, None, []) == unknown_names(users, []) == ()
 
 
 @given(tasks, numbers, numbers, st.from_regex(r"[0-9a-f]+(-[0-9a-f]+)*", fullmatch=True))
 def test_a_name_tells_the_task_id_it_was_made_for(task: str, number: int, retry: int, task_id: str) -> None:
     """P-41: so that whoever collects can ask about this very attempt."""
-    assert task_id_of(staging_name(task, number, retry, task_id, "0123456789abcdef")) == task_id[:48]
+    assert task_id_of(staging_name(TARGET, task, number, retry, task_id, "0123456789abcdef")) == task_id[:48]
 
 
-@pytest.mark.parametrize("other", ["main", "perago-0123456789ab-wf-clean-1-recovery-0123456789ab"])
+@pytest.mark.parametrize("other", ["main", "perago-01234567-0123456789ab-target"])
 def test_a_name_that_is_no_attempts_tells_no_task_id(other: str) -> None:
     assert task_id_of(other) is None
 

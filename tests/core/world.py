@@ -17,7 +17,7 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent
 from perago_core.driver import Ports, drive
 from perago_core.failpoints import Failpoint
-from perago_core.names import attempt_number
+from perago_core.names import EVERY
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import Entry
@@ -109,9 +109,6 @@ class MemoryStore:
             chain.append(self.commits[chain[-1]].parents[0])
         return list(chain)
 
-    def staging_names(self) -> list[str]:
-        return sorted(set(self.branches) - {TARGET.branch})
-
     def head(self, target: Target) -> Answer[Head | None]:
         ref = self.branches.get(target.branch)
         return Done(None if ref is None else Head(self.commits[ref], dirty=self.dirty))
@@ -156,12 +153,8 @@ class MemoryStore:
     def claims(self, _target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
         return Done(tuple(each for each in self.records if each.logical_task == logical_task))
 
-    def revoke_older(self, _target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
-        numbers = {name: attempt_number(name, logical_task) for name in self.branches}
-        older = tuple(sorted(name for name, found in numbers.items() if found is not None and found < number))
-        for name in older:
-            del self.branches[name]
-        return Done(older, operations=1 + len(older))
+    def staging_names(self, _repository: str, prefix: str = EVERY) -> Answer[tuple[str, ...]]:
+        return Done(tuple(sorted(name for name in self.branches if name.startswith(prefix))))
 
     def barrier(self, _target: Target) -> Answer[None]:
         return NotDone("the target has uncommitted objects") if self.dirty else Done(None)
@@ -212,7 +205,7 @@ class MemoryOrchestrator:
     def accepted(self) -> list[CommitRef]:
         return [task.result_ref for task in self.tasks.values() if task.result_ref is not None]
 
-    def reload(self, _workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+    def reload(self, _workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
         return Done(self.tasks.get(task_id))
 
     def report(self, attempt: Attempt, result: Result) -> Answer[None]:

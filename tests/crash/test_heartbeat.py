@@ -32,7 +32,7 @@ class BadLine:
         time.sleep(self._late)
         return answer
 
-    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+    def reload(self, workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
         if self._breaks:
             self._breaks -= 1
             raise ConnectionResetError("the line broke")

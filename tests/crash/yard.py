@@ -198,7 +198,8 @@ class Yard:
         """Name the staging branches that exist."""
         store = self.stack.store
         assert isinstance(store, GitStore)
-        return [each.name for each in done(store.staging_names(REPOSITORY))]
+        names = done(store.staging_names(REPOSITORY))
+        return list(names)
 
     def judge_store(self) -> list[str]:
         """Judge what is the store's own: an ordinary git finds nothing wrong, and no lock is left."""

@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from perago_core.names import staging_name
 from perago_core.ports import Stored
-from perago_core.values import CommitRef
+from perago_core.values import CommitRef, Target
 from perago_lakefs.client import Connection
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from perago_lakefs.objects.source import LakeFSSource
@@ -122,7 +122,7 @@ class Lake:
 
     def sink(self, at: CommitRef | None = None) -> LakeFSSink:
         """Open a staging name of an execution of its own, and give its sink."""
-        name = staging_name("wf/step", 1, 0, "task-1", _execution())
+        name = staging_name(Target(self.repository, "main"), "wf/step", 1, 0, "task-1", _execution())
         creation = {"name": name, "source": at or self.head(), "hidden": True}
         self.ask("POST", f"{self.place}/branches", body=creation)
         return LakeFSSink(self.connection, self.repository, name)

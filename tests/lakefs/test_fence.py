@@ -10,7 +10,7 @@ from attrs import evolve
 from perago_core import fence
 from perago_core.answers import Unknown
 from perago_core.garbage import Living, abandoned_names
-from perago_core.names import task_id_of
+from perago_core.names import target_prefix, task_id_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.results import Completed
@@ -157,12 +157,12 @@ def test_staging_names_are_hidden_and_say_whose_they_are(scene: Scene) -> None:
         scene.run(attempt, {"data.txt": b"mine"}, crashing("store.claim.before"))
     listed = scene.stranger.get("GET", f"/repositories/{scene.target.repository}/branches", {"amount": 100})
     assert [each["id"] for each in listed["results"]] == ["main"]
-    (left,) = done(scene.store.staging_names(scene.target.repository, attempt.logical_task))
-    assert (left.name, left.number) == (attempt.staging_name, 1)
-    assert attempt.execution in left.name
-    assert task_id_of(left.name) == attempt.task_id.replace("/", "-"), "but for what a name cannot hold"
-    assert abandoned_names([left.name], [attempt.logical_task], [Living(attempt.logical_task, 1)]) == ()
-    assert abandoned_names([left.name], [attempt.logical_task], []) == (left.name,)
+    (left,) = done(scene.store.staging_names(scene.target.repository, target_prefix(scene.target)))
+    assert left == attempt.staging_name
+    assert attempt.execution in left
+    assert task_id_of(left) == attempt.task_id.replace("/", "-"), "but for what a name cannot hold"
+    assert abandoned_names([left], [attempt.logical_task], [Living(attempt.logical_task, 1)]) == ()
+    assert abandoned_names([left], [attempt.logical_task], []) == (left,)
     assert done(scene.store.branches(scene.target.repository)) == ("main",)
 
 

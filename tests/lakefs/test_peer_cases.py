@@ -141,7 +141,7 @@ def test_c6_a_zombie_cannot_overwrite_what_was_accepted_from_its_successor(scene
     zombie.publish(staged)
     assert bare.file() == b"zombie", "the peer's zombie replaced an accepted result"
 
-    for point in ("store.claim.before", "store.revoke_older.before", "store.head.before", "store.publish.before"):
+    for point in ("store.claim.before", "store.staging_names.before", "store.head.before", "store.publish.before"):
         scene.input = scene.head()
 
         def retried(task: str = f"wf/{point}") -> None:

@@ -79,7 +79,7 @@ def clear(scene: Scene) -> None:
     """Remove every staging name, then every claim, as a collector does that takes the trial for garbage."""
     repository = scene.target.repository
     for each in done(scene.store.staging_names(repository)):
-        done(scene.store.drop(scene.target, each.name))
+        done(scene.store.drop(scene.target, each))
     for claim in done(scene.store.all_claims(repository)):
         done(scene.store.remove_claims(claim.target, claim.logical_task))
 

@@ -19,8 +19,10 @@ from attrs import evolve, frozen
 
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone
+from perago_core.driver import run
 from perago_core.names import staging_name
 from perago_core.results import Result
+from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
 from tests.conformance.support import done
 from tests.core.world import MemoryOrchestrator
@@ -183,7 +185,7 @@ def late_reset(scene: Scene, proxy: FaultyProxy, number: int, *, revoked: bool) 
     scene.stranger.commits(target, {"data.txt": b"%d" % number})
     head = done(scene.store.head(target))
     assert head is not None
-    name = staging_name(task, 1, 0, "task", "zombie")
+    name = staging_name(target, task, 1, 0, "task", "zombie")
     done(scene.store.open_staging(target, name, scene.input))
     plan = fence.compensate(target, scene.input, head, name)
     gate = Gate()
@@ -192,7 +194,7 @@ def late_reset(scene: Scene, proxy: FaultyProxy, number: int, *, revoked: bool) 
         zombie = pool.submit(scene.through(proxy.url).publish, plan)
         gate.await_reached()
         if revoked:
-            assert done(scene.store.revoke_older(target, task, 2)) == (name,)
+            assert done(run(revoke(target, task, 2), scene.ports({}))) == (name,)
             done(scene.store.barrier(target))
         gate.open()
         answer = zombie.result()

@@ -70,7 +70,8 @@ class LakeFSYard(Yard):
         return tuple(self.stranger.commits(target, {f"stranger{number}": b"s"}) for number in range(count))
 
     def staging_names(self) -> list[str]:
-        return [each.name for each in done(self.store.staging_names(REPOSITORY))]
+        names = done(self.store.staging_names(REPOSITORY))
+        return list(names)
 
     def judge_store(self) -> list[str]:
         """Nothing of ours is left but the pinned first commit, no branch is dirty, and ``main`` was never touched."""

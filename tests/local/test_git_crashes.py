@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perago_core.answers import Done, NotDone
+from perago_core.names import task_prefix
 from perago_core.values import claim_of
 from tests.conformance.support import done
 from tests.local.git_victims import Victim, victim
@@ -42,7 +43,7 @@ def test_whoever_comes_after_a_killed_writer_publishes(tmp_path: Path, action: s
         second = case.publish(2)
         assert case.history() == [second, case.first]
         done(world.store.drop(case.target, case.attempt(1).staging_name))
-        assert done(world.store.staging_names("lake", case.attempt(1).logical_task)) == ()
+        assert done(world.store.staging_names("lake", task_prefix(case.target, case.attempt(1).logical_task))) == ()
         world.check_locks()
     world.check_rest()
 

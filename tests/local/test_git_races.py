@@ -70,6 +70,6 @@ def test_attempts_killed_and_stopped_at_random_leave_one_line_of_history(tmp_pat
     last = case.publish(100)
     assert case.history() == [last, case.first]
     for left in done(world.store.staging_names("lake")):
-        done(world.store.drop(case.target, left.name))
+        done(world.store.drop(case.target, left))
     assert git(world.folder, "for-each-ref", "--format=%(refname)", "refs/perago/staged") == b""
     world.check_rest()

@@ -59,7 +59,7 @@ class Lake:
     @property
     def staging(self) -> str:
         """Give the name that ``stage`` opened last."""
-        return staging_name("lake/stage", self.names, 0, "stage", "by-hand")
+        return staging_name(self.target, "lake/stage", self.names, 0, "stage", "by-hand")
 
     def stage(self, at: CommitRef | None = None) -> Sink:
         """Open a staging name at a commit, the head if none is named."""
@@ -128,4 +128,5 @@ class Lake:
 
     def stagings(self) -> tuple[str, ...]:
         """Name the staging names that exist."""
-        return tuple(each.name for each in done(self.store.staging_names(self.target.repository)))
+        names: tuple[str, ...] = done(self.store.staging_names(self.target.repository))
+        return names

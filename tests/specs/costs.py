@@ -85,7 +85,7 @@ def measure(path: str, backing: Backing, *, ledger: bool, observe: Observer | No
 #:
 #: * two for the pinned first commit, at the first barrier of a process in a repository;
 #: * one for each claim of an earlier attempt that ``claims`` reads;
-#: * one for each name that ``revoke_older`` deletes;
+#: * what a revocation finds is dropped: one call for each name;
 #: * one for each further thousand of objects, claims or names in a listing.
 REQUESTS: Mapping[str, int] = MappingProxyType(
     {
@@ -97,7 +97,7 @@ REQUESTS: Mapping[str, int] = MappingProxyType(
         "claim": 2,  # the record, then the tag
         "read_claim": 1,
         "claims": 1,
-        "revoke_older": 1,
+        "staging_names": 1,
         "barrier": 1,
         "publish": 2,  # is the hook in the staged commit, or the name where it must be; then the merge or the reset
     }

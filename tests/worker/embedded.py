@@ -85,7 +85,7 @@ class Embedded:
     def names(self) -> list[str]:
         """Give the staging names that exist."""
         store: Any = self.stack.store
-        return [each.name for each in store.staging_names(MAIN.repository).value]
+        return list(store.staging_names(MAIN.repository).value)
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def test_what_an_open_intent_names_is_kept_although_its_attempt_has_ended(worker
 
 def foreign(worker: Embedded) -> str:
     """Let an attempt of another orchestrator work in the same repository."""
-    name = staging_name("other-workflow/write", 1, 0, "f" * 32, "0123456789abcdef")
+    name = staging_name(MAIN, "other-workflow/write", 1, 0, "f" * 32, "0123456789abcdef")
     assert isinstance(worker.stack.store.open_staging(MAIN, name, worker.first), Done)
     return name
 

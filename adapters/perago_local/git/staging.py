@@ -6,13 +6,8 @@ The tree's ref also tells a staging name from a target: whatever has none is not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pygit2
-from attrs import field, frozen
 
-from perago_core.names import attempt_number
-from perago_core.value import Value, count, maybe, text
 from perago_core.values import CommitRef, StagedRef
 from perago_local.git import trees
 from perago_local.git.answers import Refused
@@ -21,14 +16,6 @@ from perago_local.git.tickets import Moves, exclusively
 
 #: How often a link starts again when another link of the same name came first.
 _ROUNDS = 20
-
-
-@frozen(repr=False)
-class StagingName(Value):
-    """A staging name that exists, and the attempt it belongs to if the task was named and it is that task's."""
-
-    name: str = field(validator=text)
-    number: int | None = field(default=None, validator=maybe(count))
 
 
 def tree_ref(name: str) -> str:
@@ -99,11 +86,10 @@ def commit(
     return exclusively(repository, (branch, tree_ref(name)), work, patience)
 
 
-def drop(repository: pygit2.Repository, names: Iterable[str], patience: float) -> None:
-    """Delete staging names; those that are not there are no problem (ST-6)."""
-    gone = [name for name in names if _is_ours(repository, name)]
-    refs = [ref for name in gone for ref in (staging_ref(name), tree_ref(name))]
-    if refs:
+def drop(repository: pygit2.Repository, name: str, patience: float) -> None:
+    """Delete a staging name; one that is not there is no problem (ST-6)."""
+    refs = [staging_ref(name), tree_ref(name)]
+    if _is_ours(repository, name):
         exclusively(repository, (PACKED, *refs), lambda moves: moves.delete(refs), patience)
 
 
@@ -117,10 +103,7 @@ def _is_ours(repository: pygit2.Repository, name: str) -> bool:
     return False
 
 
-def names(repository: pygit2.Repository, logical_task: str | None = None) -> tuple[StagingName, ...]:
-    """List the staging names, all of them or those of one task with their attempt numbers."""
-    found = [ref.removeprefix(STAGED) for ref in refs_under(repository, STAGED)]
-    if logical_task is None:
-        return tuple(StagingName(name) for name in found)
-    numbers = ((name, attempt_number(name, logical_task)) for name in found)
-    return tuple(StagingName(name, number) for name, number in numbers if number is not None)
+def names(repository: pygit2.Repository, prefix: str = "") -> tuple[str, ...]:
+    """List the staging names that begin with this."""
+    found = (ref.removeprefix(STAGED) for ref in refs_under(repository, STAGED))
+    return tuple(name for name in found if name.startswith(prefix))

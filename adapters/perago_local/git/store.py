@@ -31,7 +31,6 @@ from perago_local.git.repository import (
     refs_under,
     target_of,
 )
-from perago_local.git.staging import StagingName
 from perago_local.git.tickets import Moves, exclusively
 
 #: How many seconds one writer may keep the others waiting before they go on without it.
@@ -104,17 +103,9 @@ class GitStore:
         """List the claim records of one logical task."""
         return answer(lambda: claims.records(self._opened(target.repository), target, logical_task))
 
-    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
-        """Delete the staging names of this task's attempts below ``number``; give the names that are gone."""
-
-        def work() -> tuple[str, ...]:
-            repository = self._opened(target.repository)
-            found = staging.names(repository, logical_task)
-            older = tuple(each.name for each in found if each.number is not None and each.number < number)
-            staging.drop(repository, older, self._patience)
-            return older
-
-        return answer(work)
+    def staging_names(self, repository: str, prefix: str = "") -> Answer[tuple[str, ...]]:
+        """List the staging names that exist and begin with this."""
+        return answer(lambda: staging.names(self._opened(repository), prefix))
 
     def barrier(self, target: Target) -> Answer[None]:
         """Take a turn: whoever began before has ended by then, or is revoked and cannot move anything (ST-5)."""
@@ -132,7 +123,7 @@ class GitStore:
 
     def drop(self, target: Target, name: str) -> Answer[None]:
         """Delete a staging name; done also when it is not there."""
-        return answer(lambda: staging.drop(self._opened(target.repository), (name,), self._patience))
+        return answer(lambda: staging.drop(self._opened(target.repository), name, self._patience))
 
     def probe(self) -> Answer[Capability]:
         """Publish for real in a repository made for that, and see every publication refused that must be."""
@@ -187,16 +178,12 @@ class GitStore:
 
         return answer(work)
 
-    def staging_names(self, repository: str, logical_task: str | None = None) -> Answer[tuple[StagingName, ...]]:
-        """List the staging names that exist: all, or those of one task with their attempt numbers."""
-        return answer(lambda: staging.names(self._opened(repository), logical_task))
-
     def branches(self, repository: str) -> Answer[tuple[str, ...]]:
         """List the branches people know, without staging names."""
 
         def work() -> tuple[str, ...]:
             found = self._opened(repository)
-            ours = {each.name for each in staging.names(found)}
+            ours = set(staging.names(found))
             return tuple(name for ref in refs_under(found, HEADS) if (name := ref.removeprefix(HEADS)) not in ours)
 
         return answer(work)

@@ -43,18 +43,18 @@ def hand_out(connection: sqlite3.Connection, moment: Moment, worker_id: str, tas
     return Assignment(found, name, f"{workflow_id}/{step}", number, given, patience)
 
 
-def snapshot(connection: sqlite3.Connection, workflow_id: str, task_id: str) -> TaskSnapshot | None:
-    """Read a task as a reload shows it."""
+def snapshot(connection: sqlite3.Connection, workflow_id: str | None, task_id: str) -> TaskSnapshot | None:
+    """Read a task as a reload shows it; without a workflow: the task of this id, wherever it belongs."""
     row = connection.execute(
         "SELECT task.status, retry_count, worker_id, started_at, poll_count, workflow.status, result_execution,"
-        " result_ref FROM task JOIN workflow ON workflow.id = task.workflow WHERE task.id = ? AND workflow = ?",
-        (task_id, workflow_id),
+        " result_ref, workflow FROM task JOIN workflow ON workflow.id = task.workflow WHERE task.id = ?",
+        (task_id,),
     ).fetchone()
-    if row is None:
+    if row is None or workflow_id not in {None, row[-1]}:
         return None
-    status, retry_count, worker_id, started_at, poll_count, workflow_status, execution, ref = row
+    status, retry_count, worker_id, started_at, poll_count, workflow_status, execution, ref, workflow = row
     return TaskSnapshot(
-        workflow_id=workflow_id,
+        workflow_id=workflow,
         task_id=task_id,
         retry_count=retry_count,
         status=TaskStatus(status),

@@ -78,8 +78,8 @@ class SqliteOrchestrator:
 
         return self._change(work)
 
-    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
-        """Read the task and its workflow now; ``None`` says that it is gone."""
+    def reload(self, workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task and its workflow now, whichever that is if none is given; ``None`` says that it is gone."""
         return self._change(lambda connection, _moment: deliveries.snapshot(connection, workflow_id, task_id))
 
     def extend(self, attempt: Attempt) -> Answer[None]:

@@ -82,7 +82,7 @@ class SimulatedOrchestrator(ByReference):
         return Done(tuple(self._hand_out(*each, worker_id) for each in waiting[:limit]))
 
     @served
-    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+    def reload(self, workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
         """Read a task and its workflow."""
         self._pass_time()
         found = self._find(workflow_id, task_id)
@@ -206,10 +206,12 @@ class SimulatedOrchestrator(ByReference):
                 if task.status is TaskStatus.IN_PROGRESS and now - task.heard_at > workflow.response_timeout:
                     self._end(workflow, task, TaskStatus.TIMED_OUT)
 
-    def _find(self, workflow_id: str, task_id: str) -> tuple[Workflow, Task] | None:
-        workflow = self._workflows.get(workflow_id)
-        found = [] if workflow is None else [task for task in workflow.tasks if task.id == task_id]
-        return (workflow, found[0]) if workflow is not None and found else None
+    def _find(self, workflow_id: str | None, task_id: str) -> tuple[Workflow, Task] | None:
+        for workflow in self._workflows.values():
+            for task in workflow.tasks:
+                if task.id == task_id and workflow_id in {None, workflow.id}:
+                    return workflow, task
+        return None
 
     def _open_task(self, workflow_id: str, task_id: str) -> Task:
         found = self._find(workflow_id, task_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.names import attempt_number
+from perago_core.names import EVERY, is_staging_name
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
@@ -123,14 +123,10 @@ class SimulatedStore(Lake):
         return Done(tuple(each for each in self.records if (each.target, each.logical_task) == (target, logical_task)))
 
     @served
-    def revoke_older(self, target: Target, logical_task: str, number: int) -> Answer[tuple[str, ...]]:
-        """Delete the staging names of this task's older attempts."""
-        repository = self.repositories.get(target.repository, Repository())
-        numbers = {name: attempt_number(name, logical_task) for name in repository.branches}
-        older = tuple(sorted(name for name, found in numbers.items() if found is not None and found < number))
-        for name in older:
-            del repository.branches[name]
-        return Done(older, operations=1 + len(older))
+    def staging_names(self, repository: str, prefix: str = EVERY) -> Answer[tuple[str, ...]]:
+        """List the staging names that exist and begin with this."""
+        branches = self.repositories.get(repository, Repository()).branches
+        return Done(tuple(sorted(name for name in branches if name.startswith(prefix) and is_staging_name(name))))
 
     @served
     def barrier(self, target: Target) -> Answer[None]:

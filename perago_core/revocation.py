@@ -1,0 +1,67 @@
+"""Revocation: who may not act on a target any more. The decision is here; a store lists names and drops single ones.
+
+Under ``conditional`` and ``locked`` every publication acts by a name, and a request whose name is gone fails, however
+late it is carried out. So whoever is about to observe a target first takes away every name by which somebody may move
+it who has no right to any more, and then passes the barrier:
+
+1. the names of older attempts of its own logical task;
+2. every name of another task that has ended. Counterexample: attempt 1 of a workflow publishes M0 and is given up;
+   attempt 2, the last, observes M0, sends *replace* and is given up: the workflow has failed. The next workflow starts
+   from M0, publishes M2 and is accepted; the late replacement lands, and M2 is gone.
+3. every name of a task the orchestrator has never heard of, be it purged or another orchestrator's: a live attempt
+   whose name goes fails closed, a zombie whose name stays may destroy what was accepted.
+
+The name of another task that is open stays: it belongs to a workflow that runs beside this one. An orchestrator that
+does not answer for one name leaves it open whether that one may still act, and then nothing may be published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias
+
+from perago_core.answers import Answer, Done
+from perago_core.calls import Call
+from perago_core.names import attempt_number, is_of_task, is_staging_name, target_prefix, task_id_of
+from perago_core.values import Target, TaskSnapshot
+
+Revoking: TypeAlias = Generator[Call, Answer[Any], Answer[tuple[str, ...]]]
+
+CHARGE = "revoke"
+
+
+def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revoking:
+    """Drop every name by which somebody may move the target who has no right to; give those that were dropped.
+
+    ``own_task`` and ``number``: whose older attempts go without asking, and whose others stay. Nobody's: ask about all.
+    """
+    listed = yield Call("store", "staging_names", (target.repository, target_prefix(target)), CHARGE)
+    if not isinstance(listed, Done):
+        return listed
+    found: tuple[str, ...] = tuple(name for name in listed.value if is_staging_name(name))
+    going: list[str] = []
+    tasks: dict[str | None, bool] = {None: True}
+    for name in found:
+        if own_task is not None and is_of_task(name, own_task):
+            made_by = attempt_number(name, own_task)
+            ended = made_by is not None and made_by < number
+        else:
+            task_id = task_id_of(name)
+            if task_id not in tasks:
+                answer = yield Call("orchestrator", "reload", (None, task_id))
+                if not isinstance(answer, Done):
+                    return answer
+                tasks[task_id] = has_ended(answer.value)
+            ended = tasks[task_id]
+        if ended:
+            going.append(name)
+    for name in going:
+        dropped = yield Call("store", "drop", (target, name), CHARGE)
+        if not isinstance(dropped, Done):
+            return dropped
+    return Done(tuple(going))
+
+
+def has_ended(snapshot: TaskSnapshot | None) -> bool:
+    """Say whether nobody may act for a task any more; one that nobody has heard of is taken for ended (see above)."""
+    return snapshot is None or not snapshot.status.is_open or not snapshot.workflow_running

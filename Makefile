@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,12 @@ hooks: setup ## Install the git hooks: style at each commit, types at each push
 
 bench: setup ## Run the benchmarks
 	@PYTHONPATH=. $(BIN)/python tests/bench/run.py
+
+# A warning is an error: a link or an anchor that leads nowhere, a document outside the navigation.
+SITE := build/site
+docs: setup ## Build README, guide and specs into a site in build/site; needs no network
+	@$(STEP) docs $(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going --conf-dir specs/site \
+		--doctree-dir build/doctrees . $(SITE)
 
 specs: setup ## Regenerate the tables in specs/ from the code
 	@$(BIN)/python specs/generate.py

@@ -8,10 +8,10 @@
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
-looks after it), ``windows.md`` (what comes of dying at each point). With ``--full`` also ``mutants.md`` (who notices a
-wrong protocol), ``ablation.md`` (what each step is for), ``cluster.md`` (policy, lease and recovery machines of
-several processes over one coordination store), ``kill-matrix.md`` and ``kill-matrix-lakefs.md`` (real workers killed
-and stopped everywhere, on the embedded stack and on a real lakeFS).
+looks after it), ``windows.md`` (what comes of dying at each point), the reference pages of ``guide/``. With ``--full``
+also ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each step is for), ``cluster.md`` (policy,
+lease and recovery machines of several processes over one coordination store), ``kill-matrix.md`` and
+``kill-matrix-lakefs.md`` (real workers killed and stopped everywhere, on the embedded stack and on a real lakeFS).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from perago_simulation.catalogue.ladder import ladder_text, standard_ladder  # n
 from perago_simulation.catalogue.windows import windows_text  # noqa: E402  as above
 from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
 from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
+from specs.guide.generate import pages  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
 
@@ -46,6 +47,7 @@ def files() -> Mapping[str, str]:
     generated["ladder.md"] = ladder_text(standard_ladder())
     generated["properties.md"] = properties_text()
     generated["windows.md"] = windows_text()
+    generated |= {f"guide/{name}": text for name, text in pages().items()}
     for name, table in MACHINES.items():
         generated[f"diagrams/{name}.mmd"] = mermaid(table)
         generated[f"vectors/{name}.json"] = _line_by_line(vectors(name))

@@ -34,3 +34,15 @@ def commands(shell: str) -> set[str]:
 def code(markdown: str) -> str:
     """Give what a document shows as code, blocks and spans: prose may use the word "make" as well."""
     return "\n".join(re.findall(r"```.*?```|`[^`\n]+`", markdown, re.DOTALL))
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Give the code blocks of a document in one language."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", text(page), re.DOTALL | re.MULTILINE)
+    return found
+
+
+def pages() -> list[str]:
+    """Give every document of the tree that people write: those at the root, the guide, and the decisions."""
+    found = [*ROOT.glob("*.md"), *(ROOT / "specs").rglob("*.md")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)

@@ -146,7 +146,7 @@ def setting_of(config: Config) -> Setting:
 
 
 @frozen(repr=False)
-class Graph(Value):
+class TlcGraph(Value):
     """Every state TLC reached, by TLC's own name for it, and every step: from where, by which action, to where."""
 
     initial: frozenset[str]
@@ -155,7 +155,7 @@ class Graph(Value):
 
 
 @frozen(repr=False)
-class Checked(Value):
+class TlcResult(Value):
     """What TLC found.
 
     ``complete``: every reachable state was visited; otherwise the counts are partial and must not be compared.
@@ -170,7 +170,7 @@ class Checked(Value):
     seconds: float
     violated: str | None = None
     trace: tuple[str, ...] = ()
-    graph: Graph | None = None
+    graph: TlcGraph | None = None
 
 
 def check(
@@ -181,7 +181,7 @@ def check(
     graph: bool = False,
     seconds: float = 300.0,
     options: Sequence[str] = _QUICK,
-) -> Checked:
+) -> TlcResult:
     """Let TLC explore a specification, and give what it found; with ``graph`` also everything it visited.
 
     Nothing is left behind, and nothing is written beside the specification. ``options`` go to the Java machine.
@@ -217,7 +217,7 @@ _MESSAGE = re.compile(r"@!@!@STARTMSG (\d+):(\d+) @!@!@\n(.*?)\n?@!@!@ENDMSG \1 
 _FOUND = re.compile(r"([\d,]+) states generated, ([\d,]+) distinct states found, ([\d,]+) states left")
 
 
-def read(output: str, seconds: float) -> Checked:
+def read(output: str, seconds: float) -> TlcResult:
     """Read what TLC says in its ``-tool`` mode. Anything but a completed search or a violation is an error."""
     said: dict[int, list[str]] = {}
     errors: list[str] = []
@@ -234,7 +234,7 @@ def read(output: str, seconds: float) -> Checked:
     assert counts is not None, "the words of this message are fixed in the pinned jar"
     generated, distinct, queued = (int(number.replace(",", "")) for number in counts.groups())
     depth = re.search(r"\d+", said[_DEPTH][-1]) if _DEPTH in said else None
-    return Checked(
+    return TlcResult(
         complete=not violations and queued == 0,
         generated=generated,
         distinct=distinct,
@@ -263,7 +263,7 @@ _NODE = re.compile(r'^(-?\d+) \[label="(.*)"(,style = filled)?\];?$', re.MULTILI
 _STEP = re.compile(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', re.MULTILINE)
 
 
-def read_graph(text: str) -> Graph:
+def read_graph(text: str) -> TlcGraph:
     """Read the graph TLC dumps as ``dot,actionlabels``."""
     states: dict[str, Tla] = {}
     initial: set[str] = set()
@@ -272,7 +272,7 @@ def read_graph(text: str) -> Graph:
         if filled:
             initial.add(name)
     steps = tuple((source, action, target) for source, target, action in _STEP.findall(text))
-    return Graph(frozenset(initial), states, steps)
+    return TlcGraph(frozenset(initial), states, steps)
 
 
 def read_state(text: str) -> Tla:

@@ -15,7 +15,7 @@ from perago_simulation.explore.search import explore
 from perago_simulation.report.html import page
 from perago_simulation.report.story import story
 from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted, simulate
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.tlc import Config, check, setting_of
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -69,12 +69,12 @@ def beside_tlc() -> None:
 
 
 def random_runs() -> None:
-    """Say how many random runs per second are made, first in new country and then in country that is known."""
+    """Say how many random runs per second are made, first through new worlds and then through known ones."""
     print("simulate, two attempts, a crash, pauses that resume; runs per second, at first and later:")
     schedulers: Sequence[Scheduler] = (Weighted(), Swarm(), Pct())
     for scheduler in schedulers:
-        country = Country(Model(setting(Backing.ATOMIC, crashes=1)))
-        first, later = (simulate(country, scheduler, 10_000) for _ in range(2))
+        worlds = WorldCache(Model(setting(Backing.ATOMIC, crashes=1)))
+        first, later = (simulate(worlds, scheduler, 10_000) for _ in range(2))
         rates = (f"{each.runs / each.seconds:9,.0f}/s" for each in (first, later))
         print(f"  {type(scheduler).__name__:<12} {' '.join(rates)}")
 

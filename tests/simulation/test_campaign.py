@@ -20,7 +20,7 @@ from perago_simulation.runs.replay import replay
 from perago_simulation.runs.replay_line import model_of, read_line
 from perago_simulation.runs.schedule import Swarm, simulate
 from perago_simulation.runs.verdict import verdict
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.world.settings import setting
 
 pq: Any = pytest.importorskip("pyarrow.parquet")
@@ -72,7 +72,7 @@ def test_forgetting_what_was_seen_changes_nothing(reference: tuple[Folder, Summa
         from perago_simulation.campaign import outcomes  # noqa: PLC0415  its memory is what is looked at
 
         for each in items:
-            outcomes.country_of.cache_clear()
+            outcomes.worlds_of.cache_clear()
             yield function(each)
 
     assert carry_out(BROKEN, folder, 600, forgetful, piece=100) == reference[1]
@@ -92,7 +92,7 @@ def test_a_seeded_bug_is_found_and_its_line_replays(reference: tuple[Folder, Sum
 
 
 def test_a_campaign_makes_the_runs_that_simulate_makes(reference: tuple[Folder, Summary]) -> None:
-    runs = simulate(Country(BROKEN.model()), Swarm(), 600, stop_after=600)
+    runs = simulate(WorldCache(BROKEN.model()), Swarm(), 600, stop_after=600)
     assert sum(each.schedules for each in reference[1].broken) == len(runs.failures)
     assert reference[1].steps == runs.steps
 

@@ -15,12 +15,10 @@ from perago_core.recovery.run import sweep
 from perago_core.recovery.state import Mode
 from perago_simulation.machines.lake import COMMITS, MAIN, TASKS
 from perago_simulation.machines.lease_times import BUDGET, TARGET
-from perago_simulation.machines.locks import Bounds as LockBounds
-from perago_simulation.machines.locks import Locks
-from perago_simulation.machines.model import Cluster, World
-from perago_simulation.machines.mutants import MUTANTS, Mutant
-from perago_simulation.machines.recoveries import Bounds as RecoveryBounds
-from perago_simulation.machines.recoveries import Recoveries
+from perago_simulation.machines.locks import LockBounds, Locks
+from perago_simulation.machines.model import Cluster, ClusterWorld
+from perago_simulation.machines.mutants import MUTANTS, MachineMutant
+from perago_simulation.machines.recoveries import Recoveries, RecoveryBounds
 from perago_simulation.machines.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, Scene
 from perago_simulation.machines.witnesses import WITNESSES, Witness
 
@@ -72,7 +70,7 @@ def test_exactly_the_known_promises_break(where: Scene) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.id)
-def test_every_mutant_is_noticed(mutant: Mutant) -> None:
+def test_every_mutant_is_noticed(mutant: MachineMutant) -> None:
     assert mutant.noticed() is not None
 
 
@@ -91,7 +89,9 @@ def test_every_promise_has_a_witness_and_something_it_notices() -> None:
 # What is explored is what runs
 
 
-def talk_through(cluster: Cluster, world: World, talk: Generator[Call, Answer[Any], Any]) -> tuple[list[Call], World]:
+def talk_through(
+    cluster: Cluster, world: ClusterWorld, talk: Generator[Call, Answer[Any], Any]
+) -> tuple[list[Call], ClusterWorld]:
     """Carry a production conversation on in a world of the cluster; give its calls but those of the clock."""
     calls: list[Call] = []
     try:
@@ -107,7 +107,7 @@ def talk_through(cluster: Cluster, world: World, talk: Generator[Call, Answer[An
         return calls, world
 
 
-def own_calls(cluster: Cluster, world: World) -> tuple[list[Call], World]:
+def own_calls(cluster: Cluster, world: ClusterWorld) -> tuple[list[Call], ClusterWorld]:
     """Let the first process make its calls until it has none; give them but those of the clock."""
     calls: list[Call] = []
     while (call := cluster.call(world, 0)) is not None:
@@ -117,7 +117,7 @@ def own_calls(cluster: Cluster, world: World) -> tuple[list[Call], World]:
     return calls, world
 
 
-def after(cluster: Cluster, world: World, does: str) -> World:
+def after(cluster: Cluster, world: ClusterWorld, does: str) -> ClusterWorld:
     """Give the world after the one move that does this."""
     (found,) = [then for label, then in cluster.moves(world) if label.does == does]
     return found

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve, fields
 
 from perago_core.values import Backing
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.world.capabilities import NEEDS, RELIES_ON, Capabilities, best_backing
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -55,7 +55,7 @@ def test_a_store_that_can_do_nothing_carries_nothing() -> None:
 def test_exactly_what_a_backing_relies_on_is_enough_to_complete(backing: Backing) -> None:
     """The advice is true: nothing else is needed, also not to replace an abandoned publication."""
     model = Model(Setting(backing=backing, store=RELIES_ON[backing], pauses=False))
-    way = Way(model).take("hand out").until(0, "install").take("crash e0")
+    way = RunPath(model).take("hand out").until(0, "install").take("crash e0")
     way = way.take("expire") if way.can("expire") else way
     way = way.take("give up t0").take("hand out t1").until(1)
     assert (way.world.head, way.world.tasks[1].ref) == ("C1", "C1")
@@ -71,7 +71,7 @@ def test_exactly_what_a_backing_relies_on_is_enough_to_complete(backing: Backing
 def test_what_is_missing_fails_closed(backing: Backing, flag: str, answer: str) -> None:
     """P-22: the attempt ends as failed, and the target is where it was."""
     bounds = setting(backing, attempts=1, store=evolve(NEEDS[backing], **{flag: False}))
-    way = Way(Model(bounds)).take("hand out").until(0)
+    way = RunPath(Model(bounds)).take("hand out").until(0)
     assert any(answer in " ".join(label) for label in way.labels)
     assert (way.world.head, way.world.tasks[0].status) == ("A", FAILED)
 
@@ -79,7 +79,7 @@ def test_what_is_missing_fails_closed(backing: Backing, flag: str, answer: str) 
 def test_a_store_that_is_not_blind_refuses_what_it_cannot_check() -> None:
     """Capabilities.blind: the relocation of `conditional` carries a condition the store cannot check."""
     able = evolve(NEEDS[Backing.CONDITIONAL], blind=False)
-    way = Way(Model(setting(Backing.CONDITIONAL, store=able, pauses=False)))
+    way = RunPath(Model(setting(Backing.CONDITIONAL, store=able, pauses=False)))
     way = way.take("hand out").until(0, "install").take("crash e0").take("give up t0").take("hand out t1")
     way = way.until(1, "Publish replace").take("refuse e1: no move without a condition")
     assert way.world.head == "M0"

@@ -10,7 +10,7 @@ from perago_core.values import Backing
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.report import columns, page, sequence, story
 from perago_simulation.report import words as w
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting
 
@@ -41,7 +41,7 @@ TOLD = {
 }
 
 
-def told(way: Way) -> list[str]:
+def told(way: RunPath) -> list[str]:
     made = story(way.model, Violation("", "", way.labels))
     assert page(made)
     assert sequence(made)
@@ -53,13 +53,13 @@ def told(way: Way) -> list[str]:
 def test_a_rare_move_has_words_in_every_report(name: str) -> None:
     """L-10 for readers: who does what, in one sentence."""
     wanted, sentence = TOLD[name]
-    way = Way(Model(setting(Backing.CONDITIONAL, **EVERYTHING))).take("hand out").take(wanted)
+    way = RunPath(Model(setting(Backing.CONDITIONAL, **EVERYTHING))).take("hand out").take(wanted)
     assert told(way)[-1] == sentence
 
 
 def test_a_branch_that_is_not_as_it_should_be_is_shown() -> None:
     """N-08: the reader sees why everybody is refused."""
-    way = Way(Model(setting(Backing.CONDITIONAL, **EVERYTHING))).take("hand out").take("stranger write")
+    way = RunPath(Model(setting(Backing.CONDITIONAL, **EVERYTHING))).take("hand out").take("stranger write")
     made = story(way.model, Violation("", "", way.labels))
     assert [line.standing for line in made.scenes[-1].records if line.name == "branch"] == ["dirty"]
 

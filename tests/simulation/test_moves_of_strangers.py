@@ -9,7 +9,7 @@ from perago_core.results import Classification
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.safety import Property, When, accepted
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -22,11 +22,11 @@ by_strong = pytest.mark.parametrize("backing", STRONG, ids=lambda each: each.val
 by_name = pytest.mark.parametrize("backing", BY_NAME, ids=lambda each: each.value)
 
 
-def handed_out(backing: Backing, **bounds: object) -> Way:
-    return Way(Model(setting(backing, crashes=0, **bounds))).take("hand out t0 to e0 (changed)")
+def handed_out(backing: Backing, **bounds: object) -> RunPath:
+    return RunPath(Model(setting(backing, crashes=0, **bounds))).take("hand out t0 to e0 (changed)")
 
 
-def about_to_look(backing: Backing, **bounds: object) -> Way:
+def about_to_look(backing: Backing, **bounds: object) -> RunPath:
     """An execution that has done everything but look at the head."""
     way = handed_out(backing, **bounds)
     while not way.can("e0 ReadHead"):

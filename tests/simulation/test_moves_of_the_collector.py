@@ -7,7 +7,7 @@ import pytest
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.safety import Property, When
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.world.history import chain
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -20,8 +20,8 @@ by_strong = pytest.mark.parametrize("backing", STRONG, ids=lambda each: each.val
 by_name = pytest.mark.parametrize("backing", BY_NAME, ids=lambda each: each.value)
 
 
-def handed_out(backing: Backing, **bounds: object) -> Way:
-    return Way(Model(setting(backing, crashes=0, collector=True, **bounds))).take("hand out t0 to e0 (changed)")
+def handed_out(backing: Backing, **bounds: object) -> RunPath:
+    return RunPath(Model(setting(backing, crashes=0, collector=True, **bounds))).take("hand out t0 to e0 (changed)")
 
 
 @by_backing
@@ -59,7 +59,7 @@ def test_the_claims_of_an_attempt_that_ended_stay_while_its_step_goes_on(backing
 
 def test_the_barrier_of_the_collector_makes_what_had_begun_begin_again() -> None:
     """N-05: it is the same barrier."""
-    way = Way(Model(setting(Backing.CONDITIONAL, crashes=0, duplicates=1, collector=True)))
+    way = RunPath(Model(setting(Backing.CONDITIONAL, crashes=0, duplicates=1, collector=True)))
     way = way.take("hand out t0 to e0 (changed)").until(0, "begin").take("give up t0").take("hand out t1 to e1")
     way = way.take("give up t1").take("collector drop name e0")
     assert [request.begun for request in way.world.requests] == [True]
@@ -142,7 +142,7 @@ WITH_DATA: dict[str, object] = {"crashes": 0, "data_collector": True}
 
 def test_data_goes_after_the_step_the_name_and_a_barrier() -> None:
     """S-34, N-11: a staged commit that was given up, and that its paused worker might still publish."""
-    way = Way(Model(setting(Backing.CONDITIONAL, attempts=1, **WITH_DATA)))
+    way = RunPath(Model(setting(Backing.CONDITIONAL, attempts=1, **WITH_DATA)))
     way = way.take("hand out t0 to e0 (changed)").until(0, "CommitStaging")
     assert not way.can("collector")
     gone = way.take("give up t0").take("collector drop name e0")
@@ -154,7 +154,7 @@ def test_data_goes_after_the_step_the_name_and_a_barrier() -> None:
 
 def test_data_of_an_open_intent_stays() -> None:
     """S-34, T-O23: recovery may still have to look at it."""
-    armed = Way(Model(setting(Backing.CONDITIONAL, attempts=1, ledger=True, **WITH_DATA)))
+    armed = RunPath(Model(setting(Backing.CONDITIONAL, attempts=1, ledger=True, **WITH_DATA)))
     armed = armed.take("hand out t0 to e0 (changed)").until(0, "ArmIntent").take("give up t0")
     armed = armed.take("collector drop name e0").take("collector barrier step 0")
     assert armed.world.intents == (0,)

@@ -7,7 +7,7 @@ import pytest
 from perago_core.attempt import Phase
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting
 from perago_simulation.world.state import CANCELED, COMPLETED, ENDED, OPEN, World
@@ -17,8 +17,8 @@ by_backing = pytest.mark.parametrize("backing", list(Backing), ids=lambda each: 
 by_strong = pytest.mark.parametrize("backing", STRONG, ids=lambda each: each.value)
 
 
-def handed_out(backing: Backing, **bounds: object) -> Way:
-    return Way(Model(setting(backing, crashes=0, **bounds))).take("hand out t0 to e0 (changed)")
+def handed_out(backing: Backing, **bounds: object) -> RunPath:
+    return RunPath(Model(setting(backing, crashes=0, **bounds))).take("hand out t0 to e0 (changed)")
 
 
 def phase(world: World, run: int) -> Phase:

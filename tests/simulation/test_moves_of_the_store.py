@@ -6,17 +6,17 @@ import pytest
 
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting
 
 by_backing = pytest.mark.parametrize("backing", list(Backing), ids=lambda each: each.value)
 
 
-def resent(backing: Backing) -> Way:
+def resent(backing: Backing) -> RunPath:
     """An execution has sent its merge, and the transport has sent it again."""
     model = Model(setting(backing, crashes=0, attempts=1, resends=1))
-    return Way(model).take("hand out").until(0, "Publish").take("resend publication of e0")
+    return RunPath(model).take("hand out").until(0, "Publish").take("resend publication of e0")
 
 
 @by_backing

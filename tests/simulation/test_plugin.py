@@ -36,7 +36,7 @@ from perago_core.values import Backing
 from perago_simulation.testing import strategies
 from perago_simulation.testing.state_machine import WorldMachine
 from perago_simulation.runs.embedding import Embedded
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.world.settings import setting
 
 SETTING = setting(Backing.CONDITIONAL, attempts=1, crashes=0, losses=1, pauses=False)
@@ -53,10 +53,10 @@ TestMine = Mine.TestCase
 TestMine.settings = settings(max_examples=2_000)
 """,
     "choices": """
-country = Country(Embedded(SETTING, runtime=hopeful))
+worlds = WorldCache(Embedded(SETTING, runtime=hopeful))
 @settings(max_examples=1_000)
 @given(strategies.choices())
-def test_it(numbers): strategies.hold(country, numbers)
+def test_it(numbers): strategies.hold(worlds, numbers)
 """,
     "giving up": "def test_it(perago): perago.simulate(Embedded(SETTING, runtime=fragile))",
 }

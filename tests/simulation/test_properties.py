@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from perago_simulation.catalogue.clauses import properties_text
+from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, TESTED, mutants_of
-from perago_simulation.mutants.sensitivity import BITES, bitten
-from perago_simulation.properties.liveness import LEADS
+from perago_simulation.mutants.sensitivity import DETECTIONS, model_of
+from perago_simulation.properties.liveness import LEADS, heal
 from perago_simulation.properties.order import CLAUSES
 from perago_simulation.properties.register import JUDGED, REGISTER
 from perago_simulation.properties.witnesses import WITNESSES, sightings
@@ -60,13 +61,20 @@ def test_every_property_has_a_witness_and_every_witness_is_found() -> None:
 
 
 def test_the_mutants_properties_notice_are_named_for_all_of_them() -> None:
-    assert set(BITES) == EXPLORED
+    assert set(DETECTIONS) == EXPLORED
 
 
-@pytest.mark.parametrize("clause", BITES)
+@pytest.mark.parametrize("clause", DETECTIONS)
 def test_every_property_notices_a_mutant_by_itself(clause: str) -> None:
     """Else it is idle, and a reader would trust it for nothing."""
-    assert bitten(clause)
+    model = model_of(DETECTIONS[clause])
+    judged = [each for each in JUDGED if each.id == clause]
+    if judged:
+        found = first_violation(model, judged)
+        assert found is not None
+        assert found.property == clause
+    else:
+        assert clause in heal(model).broken()
 
 
 def test_every_lesson_went_somewhere_and_only_there() -> None:

@@ -10,7 +10,7 @@ from perago_simulation.mutants.tables import attempts, skip
 from perago_simulation.runs.replay_line import LineError, line_of, model_of, read_line
 from perago_simulation.runs.schedule import Pct, Replay, Scheduler, Swarm, Weighted, carry_out, simulate
 from perago_simulation.runs.shrink import cost, shrink
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
 
@@ -22,7 +22,7 @@ SCHEDULERS: tuple[Scheduler, ...] = (Weighted(7), Swarm(7), Pct(7))
 def test_each_scheduler_breaks_soft_and_its_failure_replays(scheduler: Scheduler) -> None:
     found = simulate(Model(SOFT), scheduler, 20_000)
     (failure,) = found.failures
-    node, labels = carry_out(Country(Model(SOFT)), failure.choices)
+    node, labels = carry_out(WorldCache(Model(SOFT)), failure.choices)
     assert node.wrong == (failure.property, failure.problem)
     assert labels == failure.labels
     assert simulate(Model(SOFT), Replay(failure.choices), 1).failures == (failure,)
@@ -45,20 +45,20 @@ def test_the_strong_backings_hold_in_bigger_worlds_than_are_explored(scheduler: 
 
 def test_a_failure_shrinks_to_few_faults_few_switches_few_steps() -> None:
     """The shortest way is known from exploration: nothing random may claim to be shorter."""
-    country = Country(Model(SOFT))
-    for failure in simulate(country, Weighted(3), 20_000, stop_after=5).failures:
-        small = shrink(country, failure)
+    worlds = WorldCache(Model(SOFT))
+    for failure in simulate(worlds, Weighted(3), 20_000, stop_after=5).failures:
+        small = shrink(worlds, failure)
         assert small.property == failure.property
         assert cost(small.labels) <= cost(failure.labels)
         assert cost(small.labels)[0] <= 2
         assert len(small.labels) >= {"S-01": 18, "S-02": 24, "S-02b": 17, "S-03": 22, "S-04": 22}[small.property]
-        assert carry_out(country, small.choices)[1] == small.labels
+        assert carry_out(worlds, small.choices)[1] == small.labels
 
 
 def test_shrinking_gives_up_after_so_many_tries() -> None:
-    country = Country(Model(SOFT))
-    (failure,) = simulate(country, Weighted(3), 20_000).failures
-    assert shrink(country, failure, tries=0) is failure
+    worlds = WorldCache(Model(SOFT))
+    (failure,) = simulate(worlds, Weighted(3), 20_000).failures
+    assert shrink(worlds, failure, tries=0) is failure
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_what_is_not_a_line_is_refused(text: str) -> None:
 
 
 def test_worlds_are_forgotten_when_they_are_too_many() -> None:
-    country = Country(Model(setting(Backing.CONDITIONAL, crashes=0)), limit=50)
-    assert simulate(country, Weighted(1), 200).failures == ()
-    assert country.known() <= 50 + 200
+    worlds = WorldCache(Model(setting(Backing.CONDITIONAL, crashes=0)), limit=50)
+    assert simulate(worlds, Weighted(1), 200).failures == ()
+    assert worlds.known() <= 50 + 200
 
 
 def test_a_run_is_not_longer_than_allowed() -> None:

@@ -12,7 +12,7 @@ from perago_core.values import Backing
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.runs.replay_line import model_of, read_line
 from perago_simulation.runs.schedule import carry_out
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.testing import profiles, strategies
 from perago_simulation.testing.state_machine import WorldMachine
 from perago_simulation.world.model import Model
@@ -20,20 +20,20 @@ from perago_simulation.world.settings import Setting, setting
 
 
 @cache
-def country(of: Setting) -> Country:
-    return Country(Model(of), JUDGED, limit=20_000)
+def worlds(of: Setting) -> WorldCache:
+    return WorldCache(Model(of), JUDGED, limit=20_000)
 
 
 @given(strategies.settings(), strategies.choices())
 def test_the_strong_backings_hold_whatever_happens(of: Setting, numbers: list[int]) -> None:
     """S-01 to S-40, as far as worlds can show them."""
-    strategies.hold(country(of), numbers)
+    strategies.hold(worlds(of), numbers)
 
 
 @settings(profiles.CI, max_examples=4_000, database=None, derandomize=True, phases=[Phase.generate, Phase.shrink])
 @given(strategies.choices())
 def _soft_holds(numbers: list[int]) -> None:
-    strategies.hold(Country(Model(setting(Backing.SOFT, crashes=0, no_ops=True))), numbers)
+    strategies.hold(WorldCache(Model(setting(Backing.SOFT, crashes=0, no_ops=True))), numbers)
 
 
 def test_soft_is_broken_and_the_failure_prints_a_line_that_replays_it() -> None:
@@ -43,7 +43,7 @@ def test_soft_is_broken_and_the_failure_prints_a_line_that_replays_it() -> None:
     message = str(failed.value)
     (text,) = re.findall(r"perago replay '(.*)'", message)
     line = read_line(text)
-    node, labels = carry_out(Country(model_of(line)), line.choices)
+    node, labels = carry_out(WorldCache(model_of(line)), line.choices)
     assert node.wrong is not None
     assert message.startswith(f"{node.wrong[0]}: ")
     assert len(labels) <= 40

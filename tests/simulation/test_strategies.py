@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perago_core.values import Backing
 from perago_simulation.runs.replay_line import line_of, read_line
 from perago_simulation.runs.schedule import Chooser, Weighted, simulate
-from perago_simulation.runs.world_cache import ALLOWS, FAULTS, Country, Node
+from perago_simulation.runs.world_cache import ALLOWS, FAULTS, CachedWorld, WorldCache
 from perago_simulation.testing import strategies
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import RARE, Setting, setting
@@ -51,11 +51,11 @@ def test_every_kind_of_fault_is_met_where_everything_may_go_wrong() -> None:
         def run(self, number: int) -> Chooser:
             choose = Weighted(1, faults=0.2).run(number)
 
-            def watch(node: Node) -> int:
+            def watch(node: CachedWorld) -> int:
                 met.update(node.faults)
                 return choose(node)
 
             return watch
 
-    simulate(Country(Model(everything_once(Backing.LOCKED)), properties=()), Watching(), runs=100)
+    simulate(WorldCache(Model(everything_once(Backing.LOCKED)), properties=()), Watching(), runs=100)
     assert met >= set(FAULTS)

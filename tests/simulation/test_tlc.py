@@ -17,7 +17,7 @@ from perago_simulation import tlc
 from perago_simulation.explore.exploration import Exploration
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.safety import PROPERTIES
-from perago_simulation.tlc import Checked, Config, Graph, TlcError, check, setting_of
+from perago_simulation.tlc import Config, TlcError, TlcGraph, TlcResult, check, setting_of
 from perago_simulation.world.state import World
 from tests.simulation.tla_view import WORLD_ACTIONS, Watched, action_of, state
 
@@ -51,14 +51,14 @@ def explored(name: str) -> Exploration:
 
 
 @cache
-def checked(name: str) -> Checked:
+def checked(name: str) -> TlcResult:
     """Run TLC to the end: with the invariants that hold, because it stops at the first that does not."""
     broken = PINNED[name][2]
     holding = [invariant for invariant, clause in CLAUSES.items() if clause not in broken]
     return check(SPECIFICATION, CONFIGS[name].checking(*holding), graph=name not in COUNTED_ONLY)
 
 
-def graph_of(name: str) -> Graph:
+def graph_of(name: str) -> TlcGraph:
     graph = checked(name).graph
     assert graph is not None
     return graph
@@ -78,7 +78,7 @@ def test_both_count_the_same(name: str) -> None:
     assert theirs.depth == ours.depth + 1  # TLC counts states, the explorer moves
 
 
-def our_steps(name: str, graph: Graph) -> Counter[tuple[str, str, str]]:
+def our_steps(name: str, graph: TlcGraph) -> Counter[tuple[str, str, str]]:
     """Give every move of the explorer's model as a step of the graph; each world must be a state of its own there."""
     named = {value: key for key, value in graph.states.items()}
     watched = Watched(setting_of(CONFIGS[name]))

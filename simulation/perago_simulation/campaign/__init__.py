@@ -12,7 +12,7 @@ from perago_simulation.campaign.engines import Engine, EngineError, Processes
 from perago_simulation.campaign.folder import CampaignError, Folder
 from perago_simulation.campaign.outcomes import make
 from perago_simulation.campaign.plan import SCHEDULERS, Campaign
-from perago_simulation.campaign.summary import Broken, Summary, summarise
+from perago_simulation.campaign.summary import BrokenProperty, Summary, summarise
 
 #: Schedules of one piece: about a second of work, so that handing it out costs little and a stop loses little.
 PIECE = 25_000
@@ -44,7 +44,7 @@ def carry_out(
 __all__ = [
     "PIECE",
     "SCHEDULERS",
-    "Broken",
+    "BrokenProperty",
     "Campaign",
     "CampaignError",
     "Engine",

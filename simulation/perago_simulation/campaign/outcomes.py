@@ -24,7 +24,7 @@ from perago_simulation.campaign.plan import Campaign, Range
 from perago_simulation.catalogue.windows import outcome_of
 from perago_simulation.runs.replay_line import line_of
 from perago_simulation.runs.schedule import walk
-from perago_simulation.runs.world_cache import Country, Node
+from perago_simulation.runs.world_cache import CachedWorld, WorldCache
 
 VIOLATION: Final = "violation"
 CUT_OFF: Final = "cut off"
@@ -49,37 +49,37 @@ class Piece(Value):
 def make(work: tuple[Campaign, Range]) -> Piece:
     """Make the schedules of one range. Runs in any process: it needs nothing but what it is given."""
     campaign, (start, stop) = work
-    country = country_of(campaign)
+    worlds = worlds_of(campaign)
     chooser = campaign.chooser()
-    rows = [_row(country, number, *walk(country, chooser.run(number), campaign.moves)) for number in range(start, stop)]
+    rows = [_row(worlds, number, *walk(worlds, chooser.run(number), campaign.moves)) for number in range(start, stop)]
     return Piece(start, stop, _parquet(rows))
 
 
 @lru_cache(maxsize=1)
-def country_of(campaign: Campaign) -> Country:
-    """Remember the worlds from one range to the next: in known country a run is quick."""
-    return campaign.country()
+def worlds_of(campaign: Campaign) -> WorldCache:
+    """Remember the worlds from one range to the next: a run through known worlds is quick."""
+    return campaign.worlds()
 
 
 _Row: TypeAlias = tuple[int, str, str | None, int, list[str], int, str | None]
 
 
-def _row(country: Country, number: int, node: Node, choices: list[int]) -> _Row:
-    outcome, violation, line = _came_to(country, node), None, None
+def _row(worlds: WorldCache, number: int, node: CachedWorld, choices: list[int]) -> _Row:
+    outcome, violation, line = _came_to(worlds, node), None, None
     if node.wrong is not None:
-        outcome, violation, line = VIOLATION, node.wrong[0], line_of(country.model, choices)
+        outcome, violation, line = VIOLATION, node.wrong[0], line_of(worlds.model, choices)
     said = f"{'.'.join(map(str, choices))} {outcome} {violation}"
     digest = int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), signed=True)
-    return number, outcome, violation, len(choices), _faults(country.root, choices), digest, line
+    return number, outcome, violation, len(choices), _faults(worlds.root, choices), digest, line
 
 
-def _came_to(country: Country, node: Node) -> str:
-    if node.world is None or node.wrong is not None or not country.model.at_rest(node.world):
+def _came_to(worlds: WorldCache, node: CachedWorld) -> str:
+    if node.world is None or node.wrong is not None or not worlds.model.at_rest(node.world):
         return CUT_OFF
     return outcome_of(node.world)
 
 
-def _faults(node: Node, choices: Sequence[int]) -> list[str]:
+def _faults(node: CachedWorld, choices: Sequence[int]) -> list[str]:
     found: dict[str, None] = {}
     for index in choices:
         if node.faults[index] is not None:
@@ -88,7 +88,7 @@ def _faults(node: Node, choices: Sequence[int]) -> list[str]:
     return list(found)
 
 
-def _place(node: Node, index: int) -> str:
+def _place(node: CachedWorld, index: int) -> str:
     """Say what went wrong, and what whoever it happened to was waiting for."""
     kind = node.faults[index]
     assert node.labels is not None

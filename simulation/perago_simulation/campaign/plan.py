@@ -13,11 +13,11 @@ from attrs import asdict, field, frozen
 
 from perago_core.value import Value, count, text
 from perago_simulation.properties.safety import PROPERTIES
-from perago_simulation.runs.embedding import Embedded, own_runtime, own_store
+from perago_simulation.runs.embedding import Embedded, import_runtime, import_store
 from perago_simulation.runs.replay_line import line_of
 from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted
 from perago_simulation.runs.verdict import EVERYTHING
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.world.settings import Setting
 
 #: Who chooses what happens next, by name.
@@ -42,13 +42,13 @@ class Campaign(Value):
         """Make the model."""
         return Embedded(
             self.setting,
-            store=None if self.store is None else own_store(self.store),
-            runtime=None if self.runtime is None else own_runtime(self.runtime),
+            store=None if self.store is None else import_store(self.store),
+            runtime=None if self.runtime is None else import_runtime(self.runtime),
         )
 
-    def country(self) -> Country:
+    def worlds(self) -> WorldCache:
         """Give where its schedules are run."""
-        return Country(self.model(), EVERYTHING if self.everything else PROPERTIES)
+        return WorldCache(self.model(), EVERYTHING if self.everything else PROPERTIES)
 
     def chooser(self) -> Scheduler:
         """Give who chooses."""

@@ -14,7 +14,7 @@ from perago_simulation.campaign.outcomes import Arrow, arrow
 
 
 @frozen(repr=False)
-class Broken(Value):
+class BrokenProperty(Value):
     """A property that broke: in how many schedules, and the shortest of them."""
 
     property: str
@@ -33,7 +33,7 @@ class Summary(Value):
     digest: str
     outcomes: dict[str, int]
     faults: dict[str, int]
-    broken: tuple[Broken, ...] = field(default=())
+    broken: tuple[BrokenProperty, ...] = field(default=())
 
 
 def summarise(folder: Folder, schedules: int) -> Summary:
@@ -42,7 +42,7 @@ def summarise(folder: Folder, schedules: int) -> Summary:
     made = steps = 0
     digest = hashlib.sha256()
     outcomes, faults, violations = Counter[str](), Counter[str](), Counter[str]()
-    shortest: dict[str, Broken] = {}
+    shortest: dict[str, BrokenProperty] = {}
     for table in folder.tables(schedules):
         made += table.num_rows
         steps += pc.sum(table["steps"]).as_py() or 0
@@ -55,7 +55,7 @@ def summarise(folder: Folder, schedules: int) -> Summary:
             if best is None or (found.steps, found.seed) < (best.steps, best.seed):
                 shortest[found.property] = found
     broken = tuple(
-        Broken(each, number, shortest[each].seed, shortest[each].steps, shortest[each].line)
+        BrokenProperty(each, number, shortest[each].seed, shortest[each].steps, shortest[each].line)
         for each, number in sorted(violations.items())
     )
     return Summary(made, steps, digest.hexdigest()[:32], _sorted(outcomes), _sorted(faults), broken)
@@ -65,10 +65,10 @@ def _counted(column: Arrow) -> dict[str, int]:
     return {each["values"]: each["counts"] for each in arrow("pyarrow.compute").value_counts(column).to_pylist()}
 
 
-def _broken(table: Arrow) -> Iterable[Broken]:
+def _broken(table: Arrow) -> Iterable[BrokenProperty]:
     columns = (table[name].to_pylist() for name in ("violation", "seed", "steps", "line"))
     for violation, seed, steps, line in zip(*columns, strict=True):
-        yield Broken(violation, 1, seed, steps, line)
+        yield BrokenProperty(violation, 1, seed, steps, line)
 
 
 def _sorted(counted: Counter[str]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from perago_core.machine.rows import Ask, Row, when
 from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.explore.exploration import Limits
-from perago_simulation.explore.first_violation import hunt
+from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.explore.search import Explorer
 from perago_simulation.mutants.kills import ENVIRONMENTS, baseline
 from perago_simulation.mutants.tables import Attempts, attempts, leads, row, skip, with_rows
@@ -179,7 +179,7 @@ def publishes(table: Attempts, backing: Backing) -> bool:
 def _first(table: Attempts, backing: Backing, properties: Sequence[Property]) -> str:
     for name, more in ENVIRONMENTS.items():
         of = setting(backing, **more)
-        found = hunt(Model(of, table), properties, baseline(of).broken)
+        found = first_violation(Model(of, table), properties, baseline(of).broken)
         if found is not None:
             return f"{found.property} in {len(found.trace)} ({name})"
     return "holds"

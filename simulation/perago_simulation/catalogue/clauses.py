@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, TESTED, mutants_of
-from perago_simulation.mutants.sensitivity import BITES
+from perago_simulation.mutants.sensitivity import DETECTIONS
 from perago_simulation.properties.liveness import LEADS, REST
 from perago_simulation.properties.order import CLAUSES
 from perago_simulation.properties.register import JUDGED, REGISTER, Clause
@@ -64,7 +64,7 @@ def _explored() -> Iterator[str]:
 
 
 def _bite(clause: str) -> str:
-    bite = BITES[clause]
+    bite = DETECTIONS[clause]
     return f"*{bite.mutant}* ({bite.backing.value}, {bite.where})"
 
 

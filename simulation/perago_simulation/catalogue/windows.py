@@ -21,7 +21,7 @@ from perago_core.values import Backing
 from perago_simulation.explore.exploration import Limits
 from perago_simulation.explore.search import Explorer
 from perago_simulation.properties.safety import PROPERTIES, Property, When, accepted
-from perago_simulation.runs.path import Way
+from perago_simulation.runs.path import RunPath
 from perago_simulation.runs.replay import replay
 from perago_simulation.runs.replay_line import line_of
 from perago_simulation.world.history import chain
@@ -175,17 +175,17 @@ def windows(backing: Backing, path: str, *, ledger: bool = False) -> Iterator[Wi
         way = way.go_on(run)
 
 
-def _started(model: Model, *, changed: bool, abandoned: bool) -> Way:
+def _started(model: Model, *, changed: bool, abandoned: bool) -> RunPath:
     """Hand out the attempt whose windows are wanted, after an abandoned publication if it is to find one."""
     body = "(changed)" if changed else "(unchanged)"
     if not abandoned:
-        return Way(model).take("hand out", body)
-    way = Way(model).take("hand out", "(changed)").until(0, "install").take("crash e0")
+        return RunPath(model).take("hand out", body)
+    way = RunPath(model).take("hand out", "(changed)").until(0, "install").take("crash e0")
     way = way.take("expire") if way.can("expire") else way
     return way.take("give up").take("hand out", body)
 
 
-def _what_comes_of(died: Way) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _what_comes_of(died: RunPath) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Explore everything that can still happen, and give the shortest run to each outcome and each violation."""
     explorer = Explorer(died.model, (*PROPERTIES, *_OUTCOMES))
     found = explorer.run(Limits(), beginnings=[(died.labels[-1], died.world)])

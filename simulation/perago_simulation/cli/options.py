@@ -19,7 +19,7 @@ from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.explore.exploration import Limits
 from perago_simulation.properties.safety import PROPERTIES, Property
-from perago_simulation.runs.embedding import Embedded, OwnError, own_runtime, own_store
+from perago_simulation.runs.embedding import Embedded, EmbeddingError, import_runtime, import_store
 from perago_simulation.runs.verdict import EVERYTHING
 from perago_simulation.world.capabilities import NEEDS, Capabilities
 from perago_simulation.world.settings import Setting
@@ -125,10 +125,10 @@ def embedded(setting: Setting, store: str | None, runtime: str | None) -> Embedd
     try:
         return Embedded(
             setting,
-            store=None if store is None else own_store(store),
-            runtime=None if runtime is None else own_runtime(runtime),
+            store=None if store is None else import_store(store),
+            runtime=None if runtime is None else import_runtime(runtime),
         )
-    except OwnError as problem:
+    except EmbeddingError as problem:
         raise typer.BadParameter(str(problem)) from problem
 
 

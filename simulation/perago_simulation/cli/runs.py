@@ -31,7 +31,7 @@ from perago_simulation.runs.replay_line import LineError, command_of, model_of, 
 from perago_simulation.runs.schedule import Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate
 from perago_simulation.runs.shrink import shrink
 from perago_simulation.runs.verdict import EVERYTHING, verdict
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.world.model import Model
 
 
@@ -128,16 +128,16 @@ def simulate_command(
 ) -> None:
     """Make random runs, also in worlds too big to explore; show how a property breaks, shrunk to what matters."""
     model = asked.model()
-    country = Country(model, judge.properties())
+    worlds = WorldCache(model, judge.properties())
     kinds: dict[By, Scheduler] = {By.weighted: Weighted(seed), By.swarm: Swarm(seed), By.pct: Pct(seed)}
     with spinning("running") as say:
 
         def tell(done: int) -> None:
             say(f"{done:,} of {runs:,} runs")
 
-        found = simulate(country, kinds[scheduler], runs, moves, failures, progress=tell)
+        found = simulate(worlds, kinds[scheduler], runs, moves, failures, progress=tell)
         say("shrinking the first failure")
-        small = shrink(country, found.failures[0]) if found.failures else None
+        small = shrink(worlds, found.failures[0]) if found.failures else None
     if as_json:
         write_json(data.simulated(found, model, small))
     else:

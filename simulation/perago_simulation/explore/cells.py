@@ -25,11 +25,11 @@ Cells: TypeAlias = tuple[int, ...]
 #: Cells with the numbers they get.
 Changes: TypeAlias = tuple[tuple[int, int], ...]
 #: Where something is: in a cell, in the cells of a record, or in those of several records.
-Where: TypeAlias = "int | Place | tuple[Place, ...]"
+Where: TypeAlias = "int | RecordCells | tuple[RecordCells, ...]"
 
 
 @frozen(repr=False, eq=False, slots=False)
-class Place(Value):
+class RecordCells(Value):
     """Where the fields of a record are."""
 
     kind: Any
@@ -45,7 +45,7 @@ def cells_in(where: Where) -> tuple[int, ...]:
     """Give every cell of a place."""
     if isinstance(where, int):
         return (where,)
-    return where.cells if isinstance(where, Place) else tuple(cell for each in where for cell in each.cells)
+    return where.cells if isinstance(where, RecordCells) else tuple(cell for each in where for cell in each.cells)
 
 
 class Numbers:
@@ -56,7 +56,7 @@ class Numbers:
         self._numbers: dict[tuple[type, Any], int] = {}
         #: Where the fields are that come before the executions.
         self.fixed: dict[str, Where] = {}
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, RecordCells] = {}
         free = 0
         for name, value in zip(example._fields, example, strict=True):
             if name != "runs":
@@ -77,12 +77,12 @@ class Numbers:
             self.values.append(value)
         return number
 
-    def place(self, size: int) -> Place:
+    def place(self, size: int) -> RecordCells:
         """Give where everything is in a world of so many cells."""
         place = self._places.get(size)
         if place is None:
             runs = tuple(_run(at) for at in range(self._first_run, size, len(Run._fields)))
-            place = self._places[size] = Place(World, {**self.fixed, "runs": runs})
+            place = self._places[size] = RecordCells(World, {**self.fixed, "runs": runs})
         return place
 
     def runs(self, size: int) -> int:
@@ -124,26 +124,26 @@ class Numbers:
                 yield from self.written(where.fields[name], each)
 
 
-def _place(record: Any, first: int) -> Place:  # noqa: ANN401  any named tuple
-    return Place(type(record), {name: first + offset for offset, name in enumerate(record._fields)})
+def _place(record: Any, first: int) -> RecordCells:  # noqa: ANN401  any named tuple
+    return RecordCells(type(record), {name: first + offset for offset, name in enumerate(record._fields)})
 
 
 def _record(where: Where, values: Sequence[Any]) -> Any:  # noqa: ANN401  any named tuple
-    assert isinstance(where, Place)
+    assert isinstance(where, RecordCells)
     return where.kind(*(values[cell] for cell in where.cells))
 
 
-_RUNS: dict[int, Place] = {}
+_RUNS: dict[int, RecordCells] = {}
 
 
-def _run(first: int) -> Place:
+def _run(first: int) -> RecordCells:
     """Give where the execution is whose cells begin here; always the same object, so that places can be compared."""
     if first not in _RUNS:
-        _RUNS[first] = Place(Run, {name: first + offset for offset, name in enumerate(Run._fields)})
+        _RUNS[first] = RecordCells(Run, {name: first + offset for offset, name in enumerate(Run._fields)})
     return _RUNS[first]
 
 
-def _in_order(where: Place, value: Any) -> Iterator[Any]:  # noqa: ANN401  a named tuple or its stand-in
+def _in_order(where: RecordCells, value: Any) -> Iterator[Any]:  # noqa: ANN401  a named tuple or its stand-in
     return (getattr(value, name) for name in where.fields)
 
 
@@ -166,7 +166,7 @@ class Watch:
         if isinstance(where, int):
             self.reads[where] = number = self._cells[where]
             return self._values[number]
-        if isinstance(where, Place):
+        if isinstance(where, RecordCells):
             return StandIn(self, where, {})
         return tuple(StandIn(self, each, {}) for each in where)
 
@@ -176,7 +176,7 @@ class StandIn:
 
     __slots__ = ("changed", "stands_at", "watch")
 
-    def __init__(self, watch: Watch, stands_at: Place, changed: Mapping[str, Any]) -> None:
+    def __init__(self, watch: Watch, stands_at: RecordCells, changed: Mapping[str, Any]) -> None:
         self.watch = watch
         self.stands_at = stands_at
         self.changed = changed

@@ -1,4 +1,4 @@
-"""A short exploration that stops at the first thing wrong, for questions of the kind "does anything notice?".
+"""A breadth-first search that stops at the first violation, for questions of the kind "does anything notice?".
 
 Breadth first like ``explore``, so what is found first is found by the shortest way. It also takes a machine that gives
 up (an assertion, a key that is not there, a state that does not exist) for something found.
@@ -8,29 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from attrs import frozen
-
 from perago_core.errors import ProtocolError
-from perago_core.value import Value
+from perago_simulation.explore.exploration import Violation
 from perago_simulation.properties.safety import Property, When
 from perago_simulation.world.model import Label, Model, Move
 from perago_simulation.world.state import World
 
-#: What a machine that gives up is reported under.
+#: The property under which a machine that gives up is reported.
 STUCK = "stuck"
 
 
-@frozen(repr=False)
-class Found(Value):
-    """The first thing wrong and the shortest way there. ``property`` is ``STUCK`` if the machine itself gave up."""
-
-    property: str
-    problem: str
-    trace: tuple[Label, ...]
-
-
-class Hunter:
-    """One hunt: the worlds seen, and how each was reached."""
+class ViolationSearch:
+    """One search: the worlds seen, and how each was reached."""
 
     def __init__(self, model: Model, properties: Sequence[Property], ignore: Collection[str] = ()) -> None:
         self.model = model
@@ -38,7 +27,7 @@ class Hunter:
         self._always = [each for each in properties if each.when is When.ALWAYS and each.id not in ignore]
         self._resting = [each for each in properties if each.when is When.AT_REST and each.id not in ignore]
 
-    def first(self, states: int) -> Found | None:
+    def first(self, states: int) -> Violation | None:
         """Give the first thing wrong, or ``None`` once every world, or this many, have been seen."""
         frontier: list[World] = []
         found = self._visit(None, self.model.beginnings(), frontier)
@@ -51,7 +40,7 @@ class Hunter:
             frontier = following
         return found
 
-    def _visit(self, source: World | None, moves: Iterable[Move], fresh: list[World]) -> Found | None:
+    def _visit(self, source: World | None, moves: Iterable[Move], fresh: list[World]) -> Violation | None:
         came_from = self.came_from
         try:
             for label, world in moves:
@@ -62,15 +51,15 @@ class Hunter:
                     if found is not None:
                         return found
         except (AssertionError, AttributeError, KeyError, ProtocolError, ValueError) as error:
-            return Found(STUCK, f"{type(error).__name__}: {error}", () if source is None else self._trace(source))
+            return Violation(STUCK, f"{type(error).__name__}: {error}", () if source is None else self._trace(source))
         return None
 
-    def _judge(self, world: World) -> Found | None:
+    def _judge(self, world: World) -> Violation | None:
         resting = self._resting if self._resting and self.model.at_rest(world) else ()
         for each in (*self._always, *resting):
             problem = each.judge(self.model.setting, world)
             if problem is not None:
-                return Found(each.id, problem, self._trace(world))
+                return Violation(each.id, problem, self._trace(world))
         return None
 
     def _trace(self, world: World) -> tuple[Label, ...]:
@@ -82,11 +71,11 @@ class Hunter:
         return tuple(reversed(labels))
 
 
-def hunt(
+def first_violation(
     model: Model,
     properties: Sequence[Property],
     ignore: Collection[str] = (),
     states: int = 1_000_000,
-) -> Found | None:
+) -> Violation | None:
     """Give the first thing wrong with a model, leaving out the properties to be ignored."""
-    return Hunter(model, properties, ignore).first(states)
+    return ViolationSearch(model, properties, ignore).first(states)

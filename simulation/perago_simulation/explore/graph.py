@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from perago_simulation.explore.cells import Cells, Numbers
-from perago_simulation.explore.memo import Memo, Step, steps
+from perago_simulation.explore.memo import CellMove, Memo, steps
 from perago_simulation.world.model import Label, Model, Part
 from perago_simulation.world.state import NOBODY, World
 
@@ -27,7 +27,7 @@ class Graph:
         self.numbers = Numbers(next(world for _, world in model.beginnings()))
         self._known: dict[Cells, int] = {}
         self._came_from: list[tuple[int, int]] = []
-        self._steps: dict[int, list[Memo[list[Step]]]] = {}
+        self._steps: dict[int, list[Memo[list[CellMove]]]] = {}
 
     def walk(self, taken: Callable[[int, int, Label], object]) -> Iterator[int]:
         """Give the number of each new world; every move, also to a world that is known, is told to ``taken``."""
@@ -54,7 +54,7 @@ class Graph:
         self._came_from.append((source, label))
         return True
 
-    def _parts(self, size: int) -> list[Memo[list[Step]]]:
+    def _parts(self, size: int) -> list[Memo[list[CellMove]]]:
         if size not in self._steps:
             parts = self.model.parts(self.numbers.runs(size))
             marked = parts if self._remark is None else map(self._remark, parts)

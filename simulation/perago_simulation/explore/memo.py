@@ -19,7 +19,7 @@ from perago_simulation.world.model import Move, Part
 T = TypeVar("T")
 
 
-class Branch(NamedTuple):
+class MemoBranch(NamedTuple):
     """A cell that is read, and what each number in it leads to: another branch or a leaf."""
 
     cell: int
@@ -39,7 +39,7 @@ class Memo(Generic[T]):
     def __call__(self, cells: Cells) -> T:
         """Give the function's result for a world."""
         node = self.root
-        while type(node) is Branch:
+        while type(node) is MemoBranch:
             node = node[1].get(cells[node[0]])
         return self.learn(cells) if node is None else node
 
@@ -56,7 +56,7 @@ def _grown(node: Any, reads: Sequence[tuple[int, int]], result: object) -> objec
         return result
     (cell, number), *more = reads
     if node is None:
-        node = Branch(cell, {})
+        node = MemoBranch(cell, {})
     assert node.cell == cell, "a function found the same and still read something else next"
     node.leads[number] = _grown(node.leads.get(number), more, result)
     return node
@@ -66,7 +66,7 @@ def _grown(node: Any, reads: Sequence[tuple[int, int]], result: object) -> objec
 # Moves
 
 
-class Step(NamedTuple):
+class CellMove(NamedTuple):
     """A move without its world: the number of its label, the cells it writes, and those of executions it adds.
 
     ``leaves``: it writes one of the cells by which worlds are shared out among processes.
@@ -85,17 +85,17 @@ class Step(NamedTuple):
         return (*changed, *self.added)
 
 
-def steps(numbers: Numbers, moves: Part, sharing: Collection[int] = ()) -> Memo[list[Step]]:
+def steps(numbers: Numbers, moves: Part, sharing: Collection[int] = ()) -> Memo[list[CellMove]]:
     """Make the moves of a part into steps that are computed once."""
     return Memo(numbers, lambda watch: steps_of(numbers, watch, moves, sharing))
 
 
-def steps_of(numbers: Numbers, watch: Watch, moves: Part, sharing: Collection[int] = ()) -> list[Step]:
+def steps_of(numbers: Numbers, watch: Watch, moves: Part, sharing: Collection[int] = ()) -> list[CellMove]:
     """Make the moves of a part into steps, in the world that is looked at."""
     return [step_of(numbers, watch, move, sharing) for move in moves(watch.world)]
 
 
-def step_of(numbers: Numbers, watch: Watch, move: Move, sharing: Collection[int] = ()) -> Step:
+def step_of(numbers: Numbers, watch: Watch, move: Move, sharing: Collection[int] = ()) -> CellMove:
     """Make a move into a step, in the world that is looked at."""
     label, after = move
     size = len(watch.place.cells)
@@ -103,4 +103,4 @@ def step_of(numbers: Numbers, watch: Watch, move: Move, sharing: Collection[int]
     # What was read and stays the same need not be written: whoever comes here has found it so.
     changes = tuple(each for each in written if each[0] < size and watch.reads.get(each[0]) != each[1])
     added = tuple(number for cell, number in written if cell >= size)
-    return Step(numbers.number(label), changes, added, any(cell in sharing for cell, _ in changes))
+    return CellMove(numbers.number(label), changes, added, any(cell in sharing for cell, _ in changes))

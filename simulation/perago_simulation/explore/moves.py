@@ -1,11 +1,11 @@
-"""Who moves in a world, by its size, and what the reductions make of it."""
+"""The memoised moves of each part of a model, by the number of cells of a world, with the chosen reductions applied."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 from perago_simulation.explore.cells import Cells, Numbers
-from perago_simulation.explore.memo import Memo, Step, steps
+from perago_simulation.explore.memo import CellMove, Memo, steps
 from perago_simulation.explore.reductions import Reduction, forgetting, local_steps
 from perago_simulation.world.model import Model
 
@@ -21,11 +21,11 @@ class Movers:
         self._model = model
         self._numbers = numbers
         self._sharing = sharing
-        self._parts: dict[int, list[Memo[list[Step]]]] = {}
-        self._local: dict[int, list[Memo[list[Step]]]] = {}
-        self._forgetting: dict[int, Memo[list[Step]]] = {}
+        self._parts: dict[int, list[Memo[list[CellMove]]]] = {}
+        self._local: dict[int, list[Memo[list[CellMove]]]] = {}
+        self._forgetting: dict[int, Memo[list[CellMove]]] = {}
 
-    def parts(self, cells: Cells) -> Sequence[Memo[list[Step]]]:
+    def parts(self, cells: Cells) -> Sequence[Memo[list[CellMove]]]:
         """Give the parts that may move: all of them, or the one that moves first."""
         parts = self._parts.get(len(cells))
         if parts is None:
@@ -45,7 +45,7 @@ class Movers:
             return step.taken(cells)
         return cells
 
-    def _made(self, size: int) -> list[Memo[list[Step]]]:
+    def _made(self, size: int) -> list[Memo[list[CellMove]]]:
         runs = self._numbers.runs(size)
         self._local[size] = local_steps(self._model, self._numbers, runs)
         self._parts[size] = [steps(self._numbers, part, self._sharing) for part in self._model.parts(runs)]

@@ -14,8 +14,8 @@ from enum import Enum
 from functools import partial
 
 from perago_core.attempt import messages as m
-from perago_simulation.explore.cells import Numbers, Place, Watch, cells_in
-from perago_simulation.explore.memo import Memo, Step, step_of, steps_of
+from perago_simulation.explore.cells import Numbers, RecordCells, Watch, cells_in
+from perago_simulation.explore.memo import CellMove, Memo, step_of, steps_of
 from perago_simulation.world.model import Model, Part
 from perago_simulation.world.state import DEAD, OPEN, RUNNING, Run, World
 
@@ -27,7 +27,7 @@ class Reduction(Enum):
     FUSE = "fuse"
 
 
-def forgetting(model: Model, numbers: Numbers) -> Memo[list[Step]]:
+def forgetting(model: Model, numbers: Numbers) -> Memo[list[CellMove]]:
     """Forget what nobody can use any more, in worlds of one size.
 
     The staging name of a dead execution with no publication on its way: the store looks a name up for its own
@@ -40,7 +40,7 @@ def forgetting(model: Model, numbers: Numbers) -> Memo[list[Step]]:
     verdicts and the lengths of traces stay the same.
     """
 
-    def forgotten(watch: Watch) -> list[Step]:
+    def forgotten(watch: Watch) -> list[CellMove]:
         step = step_of(numbers, watch, (("", "forget", ""), _forgotten(model, watch.world)))
         return [step] if step.changes else []
 
@@ -59,7 +59,7 @@ def _forgotten(model: Model, world: World) -> World:
     return world
 
 
-def local_steps(model: Model, numbers: Numbers, runs: int) -> list[Memo[list[Step]]]:
+def local_steps(model: Model, numbers: Numbers, runs: int) -> list[Memo[list[CellMove]]]:
     """Give, for each execution, the step that concerns nobody else and is therefore taken before anything else.
 
     Such a step reads nothing but its own execution and writes nothing else; that is not declared but observed, on a
@@ -79,9 +79,9 @@ def local_steps(model: Model, numbers: Numbers, runs: int) -> list[Memo[list[Ste
     return [Memo(numbers, partial(_local, numbers, index, part)) for index, part in executions]
 
 
-def _local(numbers: Numbers, index: int, part: Part, watch: Watch) -> list[Step]:
+def _local(numbers: Numbers, index: int, part: Part, watch: Watch) -> list[CellMove]:
     run, budget, places = watch.world.runs[index], numbers.fixed["budget"], watch.place.fields["runs"]
-    assert isinstance(budget, Place)
+    assert isinstance(budget, RecordCells)
     assert isinstance(places, tuple)
     if watch.world.budget.losses or run.fate is not RUNNING:
         return []

@@ -18,10 +18,10 @@ from typing import NamedTuple
 from perago_simulation.explore.cells import Cells, Changes, Numbers
 from perago_simulation.explore.exploration import Exploration, Limits, Progress, Violation
 from perago_simulation.explore.judging import Judges
-from perago_simulation.explore.memo import Branch
+from perago_simulation.explore.memo import MemoBranch
 from perago_simulation.explore.moves import Movers
 from perago_simulation.explore.reductions import Reduction
-from perago_simulation.explore.workers import ALONE, Mark, Peers, Report, Way, crew, sharing
+from perago_simulation.explore.workers import ALONE, Ancestry, Mark, Peers, Report, crew, sharing
 from perago_simulation.properties.safety import PROPERTIES, Property
 from perago_simulation.world.model import Label, Model, Move
 from perago_simulation.world.settings import Setting
@@ -194,7 +194,7 @@ class Explorer:
             for part in parts_of(world):
                 # As in Memo.__call__, which would cost as much again as what it does.
                 node = part.root
-                while type(node) is Branch:
+                while type(node) is MemoBranch:
                     node = node[1].get(world[node[0]])
                 if node is None:
                     node = part.learn(world)
@@ -241,12 +241,12 @@ class Explorer:
     def _violations(self) -> tuple[Violation, ...]:
         if not self._found:  # everybody knows what was found, so nobody waits for the others' ways in vain
             return ()
-        ways = self._peers.gather(Way(self._parents, [self._numbers.values[each] for each in self._labels]))
+        ways = self._peers.gather(Ancestry(self._parents, [self._numbers.values[each] for each in self._labels]))
         found = sorted(self._found.items()) if ways else ()
         return tuple(Violation(name, mark.problem, _trace(ways, mark)) for name, mark in found)
 
 
-def _trace(ways: Sequence[Way], mark: Mark) -> tuple[Label, ...]:
+def _trace(ways: Sequence[Ancestry], mark: Mark) -> tuple[Label, ...]:
     labels: list[Label] = []
     at = mark.at * len(ways) + mark.rank
     while at != _NOWHERE:

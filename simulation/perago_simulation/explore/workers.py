@@ -62,7 +62,7 @@ class Report(Value):
 Arrival: TypeAlias = tuple[Cells, int, int]
 
 
-class Way(NamedTuple):
+class Ancestry(NamedTuple):
     """How one of them reached his worlds. A parent is its index times the number of processes plus its owner."""
 
     parents: Sequence[int]
@@ -87,7 +87,7 @@ class Peers:
         """Tell the others, and give everybody's report, in order of rank, with the worlds that were handed over."""
         return (report,), ()
 
-    def gather(self, way: Way) -> Sequence[Way]:
+    def gather(self, way: Ancestry) -> Sequence[Ancestry]:
         """Give everybody's way, in order of rank, to the first of them; the others get nothing of it."""
         return (way,)
 
@@ -231,7 +231,7 @@ class Crew(Peers):
         self._outboxes = [{} for _ in self._pipes]
         return reports, (each for some in arrivals for each in some)
 
-    def gather(self, way: Way) -> Sequence[Way]:
+    def gather(self, way: Ancestry) -> Sequence[Ancestry]:
         """Send the way to the first of us, who gets everybody's."""
         if self.rank == 0:
             return [way if pipe is None else pipe.recv() for pipe in self._pipes]

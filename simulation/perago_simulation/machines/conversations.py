@@ -24,21 +24,21 @@ Perform: TypeAlias = Callable[[Command, Any], Conversation]
 
 
 @frozen(repr=False)
-class Said(Value):
+class Concluded(Value):
     """What a conversation came to."""
 
     value: Any
 
 
-class Talks:
+class Conversations:
     """Conversations by name, each replayed from its answers at most once for each place in it."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Hashable, Answers], Call | Said] = {}
+        self._known: dict[tuple[Hashable, Answers], Call | Concluded] = {}
 
     def next(
         self, name: Hashable, answers: Answers, begin: Callable[[], Generator[Call, Answer[Any], Any]]
-    ) -> Call | Said:
+    ) -> Call | Concluded:
         """Give the call that follows these answers, or what the conversation comes to."""
         found = self._known.get((name, answers))
         if found is None:
@@ -46,13 +46,13 @@ class Talks:
         return found
 
 
-def _replayed(talk: Generator[Call, Answer[Any], Any], answers: Answers) -> Call | Said:
+def _replayed(talk: Generator[Call, Answer[Any], Any], answers: Answers) -> Call | Concluded:
     try:
         call = next(talk)
         for answer in answers:
             call = talk.send(answer)
     except StopIteration as end:
-        return Said(end.value)
+        return Concluded(end.value)
     return call
 
 
@@ -71,7 +71,7 @@ class Runner(Generic[S, K]):
         self.table = table
         self._perform = perform
         self._opening = opening
-        self._talks = Talks()
+        self._talks = Conversations()
         self._known: dict[tuple[Running[S, K], Answer[Any]], Running[S, K]] = {}
         self.fired: set[str] = set()
 
@@ -91,7 +91,7 @@ class Runner(Generic[S, K]):
         if known is None:
             known = Running(running.state, (*running.answers, answer))
             found = self._next(known)
-            if isinstance(found, Said):
+            if isinstance(found, Concluded):
                 known = self.feed(known, found.value)
             self._known[running, answer] = known
         return known
@@ -103,7 +103,7 @@ class Runner(Generic[S, K]):
         waits_on = state.pending == running.state.pending and row.ask is None
         return Running(state, running.answers if waits_on else ())
 
-    def _next(self, running: Running[S, K]) -> Call | Said | None:
+    def _next(self, running: Running[S, K]) -> Call | Concluded | None:
         if not running.state.pending:
             return None
         (command,) = running.state.pending

@@ -55,7 +55,7 @@ TASKS: Mapping[str, TaskSnapshot | None] = {
 }
 
 
-class Lake(NamedTuple):
+class LakeState(NamedTuple):
     """The branches, the names on them, the task, and whether a sweep has ever taken a branch back."""
 
     heads: tuple[tuple[Target, str], ...]
@@ -97,7 +97,7 @@ def _plan(intent: Intent) -> PublishPlan:
     return decided.plan
 
 
-def answer(lake: Lake, call: Call) -> tuple[Answer[Any], Lake]:
+def answer(lake: LakeState, call: Call) -> tuple[Answer[Any], LakeState]:
     """Answer a call of the store or of the orchestrator."""
     heads = dict(lake.heads)
     match call.method, call.args:
@@ -122,7 +122,7 @@ def answer(lake: Lake, call: Call) -> tuple[Answer[Any], Lake]:
             raise AssertionError(call)
 
 
-def _published(lake: Lake, heads: dict[Target, str], plan: PublishPlan) -> tuple[Answer[Any], Lake]:
+def _published(lake: LakeState, heads: dict[Target, str], plan: PublishPlan) -> tuple[Answer[Any], LakeState]:
     name = STAGING if plan.kind is PlanKind.MERGE else plan.name
     if heads[plan.target] != plan.expected or (name is not None and name not in lake.names):
         return NotDone("the head or the name is another"), lake

@@ -20,7 +20,7 @@ from perago_core.machine.engine import Table
 from perago_core.value import Value
 from perago_simulation.machines.conversations import Perform, Runner
 from perago_simulation.machines.lease_times import BUDGET, FLIGHT, NOW, TARGET, Leasing, ended, held_by, may_send, older
-from perago_simulation.machines.model import Cluster, Label, Left, Moves, World
+from perago_simulation.machines.model import Cluster, ClusterWorld, Label, Left, Moves
 from perago_simulation.machines.search import Promise
 from perago_simulation.machines.store import Shared, later
 
@@ -41,7 +41,7 @@ class Worker(NamedTuple):
     wakes: float = 0.0
 
 
-class Branch(NamedTuple):
+class LockedBranch(NamedTuple):
     """The branch under the lock: requests on their way with the moments they have left, and who has looked.
 
     ``since`` counts the moments since the first process died, for who never pauses.
@@ -53,7 +53,7 @@ class Branch(NamedTuple):
 
 
 @frozen(repr=False)
-class Bounds(Value):
+class LockBounds(Value):
     """How much is explored. ``prompt``: nobody is paused, and who was refused tries again one ``period`` later.
 
     ``senders`` is how many of the processes publish. ``pausing`` lets one be paused also between its decision and the
@@ -76,23 +76,25 @@ class Bounds(Value):
 class Locks(Cluster):
     """Processes that want one lock."""
 
-    def __init__(self, bounds: Bounds, table: Table[LeaseRequest, LeaseKnown] = LEASE, talk: Perform = perform) -> None:
+    def __init__(
+        self, bounds: LockBounds, table: Table[LeaseRequest, LeaseKnown] = LEASE, talk: Perform = perform
+    ) -> None:
         super().__init__(tuple(f"p{index}" for index in range(len(bounds.rates))))
         self.bounds = bounds
         self.runner = Runner(table, talk)
         self.clocks = tuple(NOW * rate for rate in bounds.rates)
 
-    def beginnings(self) -> Iterator[World]:
+    def beginnings(self) -> Iterator[ClusterWorld]:
         """Nobody has begun."""
         workers = (Worker(),) * len(self.names)
-        yield World(Shared(), Branch(), workers, Left(self.bounds.faults, self.bounds.crashes))
+        yield ClusterWorld(Shared(), LockedBranch(), workers, Left(self.bounds.faults, self.bounds.crashes))
 
-    def holds(self, world: World, index: int) -> LeaseHold | None:
+    def holds(self, world: ClusterWorld, index: int) -> LeaseHold | None:
         """Give what a process would say it holds, if it did not look at its clock."""
         running = world.processes[index].running
         return None if running is None else held_by(running)
 
-    def believes(self, world: World, index: int) -> LeaseHold | None:
+    def believes(self, world: ClusterWorld, index: int) -> LeaseHold | None:
         """Give what a process believes to hold now, by its own clock."""
         held = self.holds(world, index)
         return held if held is not None and self.clocks[index] < held.until else None
@@ -100,19 +102,19 @@ class Locks(Cluster):
     # -----------------------------------------------------------------------------------------------------------------
     # What a process does
 
-    def call(self, world: World, index: int) -> Call | None:
+    def call(self, world: ClusterWorld, index: int) -> Call | None:
         """Give the next call of the lease machine."""
         running = world.processes[index].running
         return None if running is None else self.runner.call(running)
 
-    def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
+    def serve(self, world: ClusterWorld, index: int, call: Call) -> Iterator[tuple[Answer[Any], ClusterWorld]]:
         """Answer from the process's own clock, or from the store."""
         if call.port == "clock":
             yield Done(self.clocks[index], operations=0), world
         else:
             yield from super().serve(world, index, call)
 
-    def answered(self, world: World, index: int, answer: Answer[Any]) -> Worker:
+    def answered(self, world: ClusterWorld, index: int, answer: Answer[Any]) -> Worker:
         """Go on with the machine; a lock that is held may have to be waited for."""
         worker: Worker = world.processes[index]
         assert worker.running is not None
@@ -128,18 +130,18 @@ class Locks(Cluster):
             return Worker(worker.executions, ended(running), wakes=wakes)
         return worker._replace(running=running)
 
-    def mortal(self, world: World, index: int) -> bool:
+    def mortal(self, world: ClusterWorld, index: int) -> bool:
         """Only who has begun can die; whoever has ended has nothing to lose. Among the prompt, the first one dies."""
         running = world.processes[index].running
         begun = running is not None and not self.runner.table.is_terminal(running.state)
         return begun and not (self.bounds.prompt and index)
 
-    def died(self, world: World, index: int) -> World:
+    def died(self, world: ClusterWorld, index: int) -> ClusterWorld:
         """Forget everything but how many executions there were."""
         after = world.with_process(index, Worker(world.processes[index].executions))
         return after._replace(outside=world.outside._replace(since=0)) if self.bounds.prompt else after
 
-    def own_moves(self, world: World, index: int) -> Moves:
+    def own_moves(self, world: ClusterWorld, index: int) -> Moves:
         """Begin, tend, release, look, decide, send."""
         worker: Worker = world.processes[index]
         held = self.holds(world, index)
@@ -164,7 +166,7 @@ class Locks(Cluster):
         fresh = call is not None and call.port == "clock" and not running.answers and running != before
         return self.runner.answer(running, Done(self.clocks[index], operations=0)) if fresh else running
 
-    def _begin(self, world: World, index: int, worker: Worker) -> Moves:
+    def _begin(self, world: ClusterWorld, index: int, worker: Worker) -> Moves:
         over = worker.running is None or self.runner.table.is_terminal(worker.running.state)
         early = self.clocks[index] < worker.wakes
         if over and not early and worker.executions < self.bounds.executions[index]:
@@ -175,9 +177,9 @@ class Locks(Cluster):
             running = self.runner.answer(begun, Done(self.clocks[index], operations=0))
             yield Label(self.names[index], "begins"), world.with_process(index, Worker(worker.executions + 1, running))
 
-    def _publish(self, world: World, index: int, worker: Worker, held: LeaseHold) -> Moves:
+    def _publish(self, world: ClusterWorld, index: int, worker: Worker, held: LeaseHold) -> Moves:
         now, name = self.clocks[index], self.names[index]
-        branch: Branch = world.outside
+        branch: LockedBranch = world.outside
         if not worker.looked and worker.looks_from is not None and now >= worker.looks_from:
             seen = world.with_process(index, worker._replace(looked=True))
             yield Label(name, "looks"), seen._replace(outside=branch._replace(looked=max(branch.looked, held.token)))
@@ -193,7 +195,7 @@ class Locks(Cluster):
     # -----------------------------------------------------------------------------------------------------------------
     # What happens by itself
 
-    def surroundings(self, world: World) -> Moves:
+    def surroundings(self, world: ClusterWorld) -> Moves:
         """Requests land or are lost, and time passes, but not past the moment by which a request must have landed."""
         sent: tuple[tuple[int, int], ...] = world.outside.sent
         for number, (token, _) in enumerate(sent):
@@ -202,17 +204,17 @@ class Locks(Cluster):
         if all(left for _, left in sent) and not (self.bounds.prompt and self._busy(world)):
             yield Label("time", "passes"), self._later(world)
 
-    def _later(self, world: World) -> World:
-        branch: Branch = world.outside
+    def _later(self, world: ClusterWorld) -> ClusterWorld:
+        branch: LockedBranch = world.outside
         since = None if branch.since is None else min(branch.since + 1, 2 * NOW)
-        outside = Branch(tuple((token, left - 1) for token, left in branch.sent), branch.looked, since)
+        outside = LockedBranch(tuple((token, left - 1) for token, left in branch.sent), branch.looked, since)
         workers = tuple(
             _waiting(each, rate, now)
             for each, rate, now in zip(world.processes, self.bounds.rates, self.clocks, strict=True)
         )
         return world._replace(shared=later(world.shared), outside=outside, processes=workers)
 
-    def _busy(self, world: World) -> bool:
+    def _busy(self, world: ClusterWorld) -> bool:
         """Say whether anybody has something to do; who is never paused does it at once."""
         return (bool(world.late) and not self.bounds.stragglers) or any(
             self.call(world, index) is not None or any(True for _ in self.own_moves(world, index))
@@ -235,12 +237,12 @@ def _waiting(worker: Worker, by: float, now: float) -> Worker:
 # What must hold of processes that want one lock: S-23, S-24, S-25, L-04.
 
 
-def _exclusive(locks: Locks, _before: World, _label: Label, after: World) -> str | None:
+def _exclusive(locks: Locks, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     believers = [name for index, name in enumerate(locks.names) if locks.believes(after, index) is not None]
     return f"{' and '.join(believers)} both believe to hold the lock" if len(believers) > 1 else None
 
 
-def _tokens_grow(locks: Locks, before: World, _label: Label, after: World) -> str | None:
+def _tokens_grow(locks: Locks, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     """Judge who begins to hold the lock: the number must be greater than that of anybody who ever looked or holds."""
     for index, name in enumerate(locks.names):
         held = locks.holds(after, index)
@@ -252,15 +254,15 @@ def _tokens_grow(locks: Locks, before: World, _label: Label, after: World) -> st
     return None
 
 
-def _in_time(locks: Locks, before: World, label: Label, _after: World) -> str | None:
+def _in_time(locks: Locks, before: ClusterWorld, label: Label, _after: ClusterWorld) -> str | None:
     if label.does != "sends":
         return None
     index = locks.names.index(label.actor)
     return None if locks.believes(before, index) is not None else f"{label.actor} sends after its own deadline"
 
 
-def _nothing_lands_late(_locks: Locks, before: World, label: Label, after: World) -> str | None:
-    branch: Branch = before.outside
+def _nothing_lands_late(_locks: Locks, before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
+    branch: LockedBranch = before.outside
     if not label.does.endswith("lands") or label.actor != "branch":
         return None
     (landed,) = {token for token, _ in branch.sent} - {token for token, _ in after.outside.sent}
@@ -269,7 +271,7 @@ def _nothing_lands_late(_locks: Locks, before: World, label: Label, after: World
     return None
 
 
-def _lost_for_good(locks: Locks, before: World, label: Label, after: World) -> str | None:
+def _lost_for_good(locks: Locks, before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
     for index, name in enumerate(locks.names):
         old: Worker = before.processes[index]
         new: Worker = after.processes[index]
@@ -293,8 +295,8 @@ def _was_told(worker: Worker) -> bool:
     return any(isinstance(said, Done) and said.value is False for said in running.answers)
 
 
-def _successor(locks: Locks, _before: World, _label: Label, after: World) -> str | None:
-    branch: Branch = after.outside
+def _successor(locks: Locks, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
+    branch: LockedBranch = after.outside
     bound = BUDGET.lease_ttl + BUDGET.takeover_wait + locks.bounds.period
     others = zip(after.processes[1:], locks.bounds.executions[1:], strict=True)
     # Who has no execution left would have tried again; that it cannot is our bound and not its fault.

@@ -31,7 +31,7 @@ class Left(NamedTuple):
     crashes: int = 0
 
 
-class World(NamedTuple):
+class ClusterWorld(NamedTuple):
     """Everything there is. ``outside`` is what the kind of processes needs besides the coordination store."""
 
     shared: Shared
@@ -40,7 +40,7 @@ class World(NamedTuple):
     left: Left = Left()
     late: tuple[Call, ...] = ()
 
-    def with_process(self, index: int, process: object) -> World:
+    def with_process(self, index: int, process: object) -> ClusterWorld:
         """Give the world with another process in this place."""
         before = self.processes
         return self._replace(processes=(*before[:index], process, *before[index + 1 :]))
@@ -64,7 +64,7 @@ class Label(NamedTuple):
         return self.call is not None and self.answer is not None and self.call.method == method
 
 
-Move: TypeAlias = tuple[Label, World]
+Move: TypeAlias = tuple[Label, ClusterWorld]
 Moves: TypeAlias = Iterator[Move]
 
 
@@ -75,50 +75,50 @@ class Cluster(ABC):
         self.names = names
 
     @abstractmethod
-    def beginnings(self) -> Iterator[World]:
+    def beginnings(self) -> Iterator[ClusterWorld]:
         """Give the worlds it may begin in."""
 
     @abstractmethod
-    def call(self, world: World, index: int) -> Call | None:
+    def call(self, world: ClusterWorld, index: int) -> Call | None:
         """Give the call a process makes next."""
 
     @abstractmethod
-    def answered(self, world: World, index: int, answer: Answer[Any]) -> object:
+    def answered(self, world: ClusterWorld, index: int, answer: Answer[Any]) -> object:
         """Give the process after its call was answered."""
 
     @abstractmethod
-    def died(self, world: World, index: int) -> World:
+    def died(self, world: ClusterWorld, index: int) -> ClusterWorld:
         """Give the world after the death of a process."""
 
     @abstractmethod
-    def mortal(self, world: World, index: int) -> bool:
+    def mortal(self, world: ClusterWorld, index: int) -> bool:
         """Say whether a process can die."""
 
     @abstractmethod
-    def own_moves(self, world: World, index: int) -> Moves:
+    def own_moves(self, world: ClusterWorld, index: int) -> Moves:
         """Give what a process does by itself, beside the call it may be about to make."""
 
     @abstractmethod
-    def surroundings(self, world: World) -> Moves:
+    def surroundings(self, world: ClusterWorld) -> Moves:
         """Give what happens without any process: time passes, somebody else acts."""
 
     def fallible(self, call: Call) -> bool:
         """Say whether a call can go wrong."""
         return call.port != "clock"
 
-    def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
+    def serve(self, world: ClusterWorld, index: int, call: Call) -> Iterator[tuple[Answer[Any], ClusterWorld]]:
         """Give every way a call may be answered while nothing goes wrong."""
         del index
         answer, shared = serve(world.shared, call)
         yield answer, world._replace(shared=shared)
 
-    def landed(self, world: World, call: Call) -> World:
+    def landed(self, world: ClusterWorld, call: Call) -> ClusterWorld:
         """Give the world after a call nobody waits for any more has landed."""
         return world._replace(shared=serve(world.shared, call)[1])
 
     # -----------------------------------------------------------------------------------------------------------------
 
-    def moves(self, world: World) -> Moves:
+    def moves(self, world: ClusterWorld) -> Moves:
         """Give everything that may happen next."""
         for index in range(len(world.processes)):
             call = self.call(world, index)
@@ -133,7 +133,7 @@ class Cluster(ABC):
             yield Label("network", "loses:", late), rest
         yield from self.surroundings(world)
 
-    def _call(self, world: World, index: int, call: Call) -> Moves:
+    def _call(self, world: ClusterWorld, index: int, call: Call) -> Moves:
         name = self.names[index]
         for answer, after in self.serve(world, index, call):
             yield Label(name, "", call, answer), after.with_process(index, self.answered(world, index, answer))
@@ -145,7 +145,7 @@ class Cluster(ABC):
                     after = _on_its_way(after, call)
                 yield Label(name, "", call, answer, fault=True), after
 
-    def _die(self, world: World, index: int, call: Call | None) -> Moves:
+    def _die(self, world: ClusterWorld, index: int, call: Call | None) -> Moves:
         poorer = world._replace(left=world.left._replace(crashes=world.left.crashes - 1))
         after = self.died(poorer, index)
         yield Label(self.names[index], "dies", fault=True), after
@@ -153,7 +153,7 @@ class Cluster(ABC):
             yield Label(self.names[index], "dies sending:", call, fault=True), sending
 
 
-def _on_its_way(world: World, call: Call) -> World:
+def _on_its_way(world: ClusterWorld, call: Call) -> ClusterWorld:
     """Keep a call that may still land. One that changes nothing need not be kept, nor an equal one beside the first."""
     return world if call.method in READS or call in world.late else world._replace(late=(*world.late, call))
 

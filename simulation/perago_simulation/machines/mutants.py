@@ -36,7 +36,7 @@ Tables: TypeAlias = Table[Any, Any]
 
 
 @frozen(repr=False)
-class Mutant(Value):
+class MachineMutant(Value):
     """One wrong machine, the promise that notices it, and where."""
 
     id: str
@@ -191,35 +191,35 @@ _SWEEP, _MOVING, _AT_WORK = (
 
 # fmt: off
 MUTANTS = (
-    Mutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_messages.Granted, _no_margin)),
-    Mutant("any lock is mine", "a lock that stands is taken for one's own (T-W12)", "S-23", _TWO, always("holder", "mine")),
-    Mutant("same token", "the token of the last holder is used again (T-W5)", "S-23b", _SENDS, learns(lease_messages.TokenFound, _same_token)),
-    Mutant("never unclean", "a holder that vanished counts as one that released (T-W14, W-24)", "S-24b", _SENDS, learns(lease_messages.TokenFound, _clean_anyway)),
-    Mutant("K4 as K3", "a renewal answered after the deadline brings the lease back", "S-25", _TWO, leads_as("K4", "K3")),
-    Mutant("K5 as K6", "who is told that the lease is gone goes on", "S-25", _TWO, leads_as("K5", "K6")),
-    Mutant("H2 as H3", "nobody renews: a lease is given up when it is due", "L-04", _PROMPT, leads_as("H2", "H3")),
-    Mutant("T8 resolves", "who could not store uses its own finding (W-14)", "S-28", _NODES, leads_to("T8", PolicyPhase.RESOLVED)),
-    Mutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
-    Mutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
-    Mutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
-    Mutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_messages.DecisionFound, _skips_an_epoch)),
-    Mutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(policy_messages.ProbeUnknown, _probe_spends_stores)),
-    Mutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
-    Mutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),
-    Mutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),
-    Mutant("D09 for ours", "an accepted result is settled as not published (D-6, T-O3)", "S-19", _SWEEP, leads_as("D06", "D09")),
-    Mutant("D10 as D09", "a plan that stands is not looked at (CW-29)", "S-19", "two exclusive ones", leads_as("D10", "D09")),
-    Mutant("D06 as D07", "an accepted result that is there is called lost", "S-19b", _SWEEP, leads_as("D06", "D07")),
-    Mutant("D09 as D11", "nothing was published, and it is called superseded", "S-19b", _SWEEP, leads_as("D09", "D11")),
-    Mutant("D12 as D11", "a history nobody can read is settled (D-4, T-O1)", "S-19b", _SWEEP, leads_as("D12", "D11")),
-    Mutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06")),
-    Mutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only),
-    Mutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside settling, one dies", talk=_overwriting_settlement),
-    Mutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_table.close)),
-    Mutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11")),
-    Mutant("D06 as D15", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
-    Mutant("E2 as E1", "a settled intent is left listed (R-04)", "L-06", _SWEEP, leads_as("E2", "E1")),
-    Mutant("S1 ends", "nobody writes the audit record", "L-07", "two sweeps of anything", leads_to("S1", RecoveryPhase.SETTLED)),
-    Mutant("D03 as D11", "an intent nobody can decide is settled", "L-08", "beside an intent nobody can decide", leads_as("D03", "D11")),
+    MachineMutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_messages.Granted, _no_margin)),
+    MachineMutant("any lock is mine", "a lock that stands is taken for one's own (T-W12)", "S-23", _TWO, always("holder", "mine")),
+    MachineMutant("same token", "the token of the last holder is used again (T-W5)", "S-23b", _SENDS, learns(lease_messages.TokenFound, _same_token)),
+    MachineMutant("never unclean", "a holder that vanished counts as one that released (T-W14, W-24)", "S-24b", _SENDS, learns(lease_messages.TokenFound, _clean_anyway)),
+    MachineMutant("K4 as K3", "a renewal answered after the deadline brings the lease back", "S-25", _TWO, leads_as("K4", "K3")),
+    MachineMutant("K5 as K6", "who is told that the lease is gone goes on", "S-25", _TWO, leads_as("K5", "K6")),
+    MachineMutant("H2 as H3", "nobody renews: a lease is given up when it is due", "L-04", _PROMPT, leads_as("H2", "H3")),
+    MachineMutant("T8 resolves", "who could not store uses its own finding (W-14)", "S-28", _NODES, leads_to("T8", PolicyPhase.RESOLVED)),
+    MachineMutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
+    MachineMutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
+    MachineMutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
+    MachineMutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_messages.DecisionFound, _skips_an_epoch)),
+    MachineMutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(policy_messages.ProbeUnknown, _probe_spends_stores)),
+    MachineMutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
+    MachineMutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),
+    MachineMutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),
+    MachineMutant("D09 for ours", "an accepted result is settled as not published (D-6, T-O3)", "S-19", _SWEEP, leads_as("D06", "D09")),
+    MachineMutant("D10 as D09", "a plan that stands is not looked at (CW-29)", "S-19", "two exclusive ones", leads_as("D10", "D09")),
+    MachineMutant("D06 as D07", "an accepted result that is there is called lost", "S-19b", _SWEEP, leads_as("D06", "D07")),
+    MachineMutant("D09 as D11", "nothing was published, and it is called superseded", "S-19b", _SWEEP, leads_as("D09", "D11")),
+    MachineMutant("D12 as D11", "a history nobody can read is settled (D-4, T-O1)", "S-19b", _SWEEP, leads_as("D12", "D11")),
+    MachineMutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06")),
+    MachineMutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only),
+    MachineMutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside settling, one dies", talk=_overwriting_settlement),
+    MachineMutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_table.close)),
+    MachineMutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11")),
+    MachineMutant("D06 as D15", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
+    MachineMutant("E2 as E1", "a settled intent is left listed (R-04)", "L-06", _SWEEP, leads_as("E2", "E1")),
+    MachineMutant("S1 ends", "nobody writes the audit record", "L-07", "two sweeps of anything", leads_to("S1", RecoveryPhase.SETTLED)),
+    MachineMutant("D03 as D11", "an intent nobody can decide is settled", "L-08", "beside an intent nobody can decide", leads_as("D03", "D11")),
 )
 # fmt: on

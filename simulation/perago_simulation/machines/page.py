@@ -10,7 +10,7 @@ from attrs import AttrsInstance, fields
 
 from perago_core.answers import Done, NotDone, Unknown
 from perago_simulation.machines.mutants import MUTANTS
-from perago_simulation.machines.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, Kind, Scene
+from perago_simulation.machines.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, MachineKind, Scene
 from perago_simulation.machines.search import Explored
 from perago_simulation.machines.witnesses import WITNESSES
 
@@ -35,7 +35,7 @@ def cluster_text(*, full: bool = False) -> str:
     return "\n".join([_HEAD, *(line for kind in (LOCK, AGREEMENT, SWEEPING) for line in _section(kind, full=full))])
 
 
-def _section(kind: Kind, *, full: bool) -> Iterator[str]:
+def _section(kind: MachineKind, *, full: bool) -> Iterator[str]:
     yield f"## {_TITLES[kind.name]}\n"
     yield "| promise | says | a moment at which it could fail | a mutant it notices |"
     yield "|---|---|---|---|"

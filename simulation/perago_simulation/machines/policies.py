@@ -37,10 +37,11 @@ from perago_core.policy import (
 from perago_core.policy.state import PREFIX, PROBES_AUTO, PROBES_ENABLE, STORES, backoff, decision_key, decode_decision
 from perago_core.ports import Entry
 from perago_core.value import Value
-from perago_simulation.machines.conversations import Answers, Perform, Runner, Running, Said, Talks
-from perago_simulation.machines.model import Cluster, Label, Left, Moves, World
-from perago_simulation.machines.search import Promise, When
+from perago_simulation.machines.conversations import Answers, Concluded, Conversations, Perform, Runner, Running
+from perago_simulation.machines.model import Cluster, ClusterWorld, Label, Left, Moves
+from perago_simulation.machines.search import Promise
 from perago_simulation.machines.store import Shared
+from perago_simulation.properties.safety import When
 
 PROVED, UNABLE, SILENT = Done(Capability.CONDITIONAL), NotDone("unable"), Unknown("silent")
 ANYTHING = (PROVED, UNABLE, SILENT)
@@ -56,7 +57,7 @@ class Stage(Enum):
     ENDED = "ended"
 
 
-class Node(NamedTuple):
+class PolicyNode(NamedTuple):
     """One node, with what it has really asked for: the machine's own counters are not believed."""
 
     running: _Running
@@ -68,7 +69,7 @@ class Node(NamedTuple):
 
 
 @frozen(repr=False)
-class Bounds(Value):
+class PolicyBounds(Value):
     """The nodes, what a probe may answer each of them, and how much goes wrong.
 
     Smaller budgets than the production ones, ``probes`` and ``stores``, keep three nodes explorable.
@@ -89,7 +90,7 @@ class Bounds(Value):
         return usual if self.probes is None else self.probes
 
 
-def budgeted(table: Table[PolicySettings, PolicyKnown], bounds: Bounds) -> Table[PolicySettings, PolicyKnown]:
+def budgeted(table: Table[PolicySettings, PolicyKnown], bounds: PolicyBounds) -> Table[PolicySettings, PolicyKnown]:
     """Give a table with the budgets of these bounds, if they are not the production ones.
 
     It is not validated again: it may be a mutant, whose rows nobody has validated either.
@@ -122,24 +123,24 @@ class Policies(Cluster):
     """Nodes that agree on a backing."""
 
     def __init__(
-        self, bounds: Bounds, table: Table[PolicySettings, PolicyKnown] = POLICY, talk: Perform = perform
+        self, bounds: PolicyBounds, table: Table[PolicySettings, PolicyKnown] = POLICY, talk: Perform = perform
     ) -> None:
         super().__init__(tuple(f"n{index}" for index in range(len(bounds.policies))))
         self.bounds = bounds
         self.runner = Runner(budgeted(table, bounds), talk, Begun())
-        self._talks = Talks()
+        self._talks = Conversations()
 
-    def beginnings(self) -> Iterator[World]:
+    def beginnings(self) -> Iterator[ClusterWorld]:
         """Nothing is decided."""
         nodes = tuple(self._fresh(index) for index in range(len(self.names)))
-        yield World(Shared(), None, nodes, Left(self.bounds.faults, self.bounds.crashes))
+        yield ClusterWorld(Shared(), None, nodes, Left(self.bounds.faults, self.bounds.crashes))
 
-    def _fresh(self, index: int) -> Node:
+    def _fresh(self, index: int) -> PolicyNode:
         bounds = self.bounds
         settings = PolicySettings(bounds.policies[index], bounds.silent, bounds.coordination, self.names[index])
-        return self._noted(Node(self.runner.begin(settings)))
+        return self._noted(PolicyNode(self.runner.begin(settings)))
 
-    def _noted(self, node: Node) -> Node:
+    def _noted(self, node: PolicyNode) -> PolicyNode:
         match resolved(node.running):
             case None:
                 return node
@@ -153,9 +154,9 @@ class Policies(Cluster):
     # -----------------------------------------------------------------------------------------------------------------
     # What a node does
 
-    def call(self, world: World, index: int) -> Call | None:
+    def call(self, world: ClusterWorld, index: int) -> Call | None:
         """Give the next call of the machine, or of reading the epoch."""
-        node: Node = world.processes[index]
+        node: PolicyNode = world.processes[index]
         if node.stage is Stage.RESOLVING:
             return self.runner.call(node.running)
         if node.stage is Stage.CHECKING:
@@ -168,7 +169,7 @@ class Policies(Cluster):
         """What may be wrong with a probe is said by what a node sees."""
         return call.port == "coordination"
 
-    def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
+    def serve(self, world: ClusterWorld, index: int, call: Call) -> Iterator[tuple[Answer[Any], ClusterWorld]]:
         """Sleep, probe, or ask the coordination store."""
         if call.port == "clock":
             yield Done(None, operations=0), world
@@ -177,9 +178,9 @@ class Policies(Cluster):
         else:
             yield from super().serve(world, index, call)
 
-    def answered(self, world: World, index: int, answer: Answer[Any]) -> Node:
+    def answered(self, world: ClusterWorld, index: int, answer: Answer[Any]) -> PolicyNode:
         """Count what was asked for, and go on."""
-        node: Node = world.processes[index]
+        node: PolicyNode = world.processes[index]
         if node.stage is Stage.CHECKING:
             return self._checked(node._replace(answers=(*node.answers, answer)))
         call = self.runner.call(node.running)
@@ -195,11 +196,11 @@ class Policies(Cluster):
                 pass
         return self._noted(node._replace(running=self.runner.answer(node.running, answer)))
 
-    def _checked(self, node: Node) -> Node:
+    def _checked(self, node: PolicyNode) -> PolicyNode:
         found = self._talks.next("epoch", node.answers, ledger.read_epoch)
         if isinstance(found, Call):
             return node
-        assert isinstance(found, Said)
+        assert isinstance(found, Concluded)
         pinned = resolved(node.running)
         assert isinstance(pinned, Resolved)
         # ``soft`` and ``disable`` pin no decision, so none can have moved.
@@ -207,22 +208,22 @@ class Policies(Cluster):
         same = isinstance(epoch, Done) and (pinned.decision is None or epoch.value == pinned.epoch)
         return node._replace(stage=Stage.PUBLISHING if same else Stage.ENDED, answers=())
 
-    def mortal(self, world: World, index: int) -> bool:
+    def mortal(self, world: ClusterWorld, index: int) -> bool:
         """Whoever has not ended can die."""
         return world.processes[index].stage is not Stage.ENDED
 
-    def died(self, world: World, index: int) -> World:
+    def died(self, world: ClusterWorld, index: int) -> ClusterWorld:
         """Start anew."""
         return world.with_process(index, self._fresh(index))
 
-    def own_moves(self, world: World, index: int) -> Moves:
+    def own_moves(self, world: ClusterWorld, index: int) -> Moves:
         """A publication takes its time, and ends."""
-        node: Node = world.processes[index]
+        node: PolicyNode = world.processes[index]
         if node.stage is Stage.PUBLISHING:
             ended = node._replace(stage=Stage.ENDED)
             yield Label(self.names[index], "has published"), world.with_process(index, ended)
 
-    def surroundings(self, world: World) -> Moves:
+    def surroundings(self, world: ClusterWorld) -> Moves:
         """Nothing else happens: no time is told here."""
         del world
         return iter(())
@@ -231,31 +232,31 @@ class Policies(Cluster):
 # What must hold of nodes that agree on a backing: S-26 to S-29, L-05.
 
 
-def _one_backing(_policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _one_backing(_policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     used = {_used(node) for node in after.processes if node.stage is Stage.PUBLISHING}
     return f"at the same time they publish under {' and '.join(sorted(used))}" if len(used) > 1 else None
 
 
-def _used(node: Node) -> str:
+def _used(node: PolicyNode) -> str:
     found = resolved(node.running)
     assert isinstance(found, Resolved)
     return f"{found.backing.value}, epoch {found.epoch}"
 
 
-def _first_stands(_policies: Policies, before: World, _label: Label, after: World) -> str | None:
+def _first_stands(_policies: Policies, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     for entry in before.shared.under(PREFIX):
         if after.shared.value(entry.key) != entry.value:
             return f"the decision at {entry.key} has changed"
     return None
 
 
-def _no_epoch_is_skipped(_policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _no_epoch_is_skipped(_policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     keys = [entry.key for entry in after.shared.under(PREFIX)]
     wanted = [decision_key(epoch + 1) for epoch in range(len(keys))]
     return None if keys == wanted else f"the decisions are {keys}"
 
 
-def _follows_it(policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _follows_it(policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     for index, node in enumerate(after.processes):
         found = resolved(node.running)
         if not isinstance(found, Resolved) or found.decision is None:
@@ -275,7 +276,7 @@ def _differs(entry: Entry, found: Resolved) -> bool:
     return decision != found.decision or decision.backing is not found.backing
 
 
-def _nobody_alone(policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _nobody_alone(policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     for index, node in enumerate(after.processes):
         found = resolved(node.running)
         policy = policies.bounds.policies[index]
@@ -286,19 +287,19 @@ def _nobody_alone(policies: Policies, _before: World, _label: Label, after: Worl
     return None
 
 
-def _proof_or_spent(policies: Policies, _before: World, label: Label, after: World) -> str | None:
+def _proof_or_spent(policies: Policies, _before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
     """Judge what is stored: a negative is a disproof, or the whole budget of probes was silent (T-W1)."""
     if not label.is_call("create_if_absent"):
         return None
     index = policies.names.index(label.actor)
-    node: Node = after.processes[index]
+    node: PolicyNode = after.processes[index]
     silent = node.running.state.known.evidence is Evidence.INDETERMINATE
     if silent and node.probes != policies.bounds.budget(index):
         return f"{label.actor} stores a fallback after {node.probes} probes"
     return None
 
 
-def _own_budgets(policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _own_budgets(policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     """Judge where a node gave up: it must have spent the whole of that budget, and never more of any."""
     for index, node in enumerate(after.processes):
         probes, stores = policies.bounds.budget(index), policies.bounds.stores
@@ -311,14 +312,14 @@ def _own_budgets(policies: Policies, _before: World, _label: Label, after: World
     return None
 
 
-def _ends(policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _ends(policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     for index, node in enumerate(after.processes):
         if node.stage is not Stage.ENDED:
             return f"{policies.names[index]} never ends: it is {node.stage.value}"
     return None
 
 
-def _short_sleep(policies: Policies, _before: World, _label: Label, after: World) -> str | None:
+def _short_sleep(policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     for index, node in enumerate(after.processes):
         waits = (policies.bounds.budget(index), policies.bounds.stores)
         most = sum(backoff(tries) for budget in waits for tries in range(1, budget))

@@ -23,7 +23,7 @@ from perago_core.plan import PlanKind
 from perago_core.recovery import RECOVERY, Mode, Recovery, RecoveryKnown, perform
 from perago_core.value import Value
 from perago_core.values import Backing, Target
-from perago_simulation.machines.conversations import Answers, Perform, Runner, Running, Talks
+from perago_simulation.machines.conversations import Answers, Conversations, Perform, Runner, Running
 from perago_simulation.machines.lake import (
     COMMITS,
     EU,
@@ -33,14 +33,15 @@ from perago_simulation.machines.lake import (
     OURS,
     OWNER,
     STAGING,
-    Lake,
+    LakeState,
     intent_of,
     owning,
 )
 from perago_simulation.machines.lake import answer as answer_of
-from perago_simulation.machines.model import Cluster, Label, Left, Moves, World
-from perago_simulation.machines.search import Promise, When
+from perago_simulation.machines.model import Cluster, ClusterWorld, Label, Left, Moves
+from perago_simulation.machines.search import Promise
 from perago_simulation.machines.store import Shared, serve
+from perago_simulation.properties.safety import When
 
 _Running: TypeAlias = Running[Recovery, RecoveryKnown]
 
@@ -56,7 +57,7 @@ class Sweep(NamedTuple):
 
 
 @frozen(repr=False)
-class Bounds(Value):
+class RecoveryBounds(Value):
     """Who sweeps what, how the world begins, and how much goes wrong.
 
     ``begins`` are pairs of what the orchestrator says and where each target's head is. ``blocked`` adds an intent whose
@@ -77,7 +78,7 @@ class Recoveries(Cluster):
     """Sweeps, and perhaps the owner, who is the last of the processes."""
 
     def __init__(
-        self, bounds: Bounds, table: Table[Recovery, RecoveryKnown] = RECOVERY, talk: Perform = perform
+        self, bounds: RecoveryBounds, table: Table[Recovery, RecoveryKnown] = RECOVERY, talk: Perform = perform
     ) -> None:
         names = tuple(f"s{index}" for index in range(len(bounds.sweeps)))
         super().__init__((*names, OWNER) if bounds.owner else names)
@@ -86,16 +87,16 @@ class Recoveries(Cluster):
         self.runner = Runner(table, talk)
         self.targets = (MAIN, EU)[: len(bounds.begins[0][1])]
         self.intent = intent_of(self.targets, bounds.backing)
-        self._talks = Talks()
+        self._talks = Conversations()
         self._healers: dict[Target, Recoveries] = {}
-        self._swept: dict[tuple[Shared, Lake, Target], tuple[World, Sweep]] = {}
+        self._swept: dict[tuple[Shared, LakeState, Target], tuple[ClusterWorld, Sweep]] = {}
 
-    def beginnings(self) -> Iterator[World]:
+    def beginnings(self) -> Iterator[ClusterWorld]:
         """An intent was left open, or its owner is about to arm it."""
         for task, heads in self.bounds.begins:
-            lake = Lake(tuple(zip(self.targets, heads, strict=True)), task)
+            lake = LakeState(tuple(zip(self.targets, heads, strict=True)), task)
             processes = (*(Sweep() for _ in self.bounds.sweeps), *((Sweep(),) if self.bounds.owner else ()))
-            world = World(Shared(), lake, processes, Left(self.bounds.faults, self.bounds.crashes))
+            world = ClusterWorld(Shared(), lake, processes, Left(self.bounds.faults, self.bounds.crashes))
             if not self.bounds.owner:
                 world = self._carried(world, ledger.arm(self.intent))
             if self.bounds.confirmed:
@@ -105,7 +106,7 @@ class Recoveries(Cluster):
                 world = self._carried(world, ledger.arm(stuck))
             yield world
 
-    def _carried(self, world: World, talk: Generator[Call, Answer[Any], Any]) -> World:
+    def _carried(self, world: ClusterWorld, talk: Generator[Call, Answer[Any], Any]) -> ClusterWorld:
         try:
             call = next(talk)
             while True:
@@ -118,13 +119,13 @@ class Recoveries(Cluster):
         """Give how far a process may go; the owner is no sweep."""
         return self.bounds.sweeps[index][1] if index < len(self.bounds.sweeps) else None
 
-    def swept(self, world: World, target: Target) -> tuple[World, Sweep]:
+    def swept(self, world: ClusterWorld, target: Target) -> tuple[ClusterWorld, Sweep]:
         """Sweep once more, alone, only settling, with nothing going wrong; give the world and the sweep then."""
         key = (world.shared, world.outside, target)
         if key not in self._swept:
-            alone = Bounds(((target, Mode.SETTLE_ONLY),), self.bounds.begins)
+            alone = RecoveryBounds(((target, Mode.SETTLE_ONLY),), self.bounds.begins)
             healer = self._healers.setdefault(target, Recoveries(alone, self.runner.table, talk=self.talk))
-            at = World(world.shared, world.outside, (Sweep(),))
+            at = ClusterWorld(world.shared, world.outside, (Sweep(),))
             while (call := healer.call(at, 0)) is not None:
                 ((answer, after),) = healer.serve(at, 0, call)
                 at = after.with_process(0, healer.answered(at, 0, answer))
@@ -134,7 +135,7 @@ class Recoveries(Cluster):
     # -----------------------------------------------------------------------------------------------------------------
     # What a process does
 
-    def call(self, world: World, index: int) -> Call | None:
+    def call(self, world: ClusterWorld, index: int) -> Call | None:
         """Give the next call: of listing, of the machine, or of the owner."""
         sweep: Sweep = world.processes[index]
         if sweep.dead:
@@ -151,7 +152,7 @@ class Recoveries(Cluster):
         found = self._talks.next(target, answers, lambda: ledger.list_open(target))
         return found if isinstance(found, Call) else None
 
-    def answered(self, world: World, index: int, answer: Answer[Any]) -> Sweep:
+    def answered(self, world: ClusterWorld, index: int, answer: Answer[Any]) -> Sweep:
         """Go on: to the next operation when one is at its end."""
         sweep: Sweep = world.processes[index]
         if index == len(self.bounds.sweeps):
@@ -182,15 +183,15 @@ class Recoveries(Cluster):
         running = self.runner.begin(Recovery(waiting[0], target, mode, name, index, grounds))
         return Sweep(waiting[1:], running, ended=ended)
 
-    def mortal(self, world: World, index: int) -> bool:
+    def mortal(self, world: ClusterWorld, index: int) -> bool:
         """Whoever still has a call to make can die."""
         return self.call(world, index) is not None
 
-    def died(self, world: World, index: int) -> World:
+    def died(self, world: ClusterWorld, index: int) -> ClusterWorld:
         """Nobody starts it again; the next sweep is another one."""
         return world.with_process(index, Sweep(dead=True))
 
-    def own_moves(self, world: World, index: int) -> Moves:
+    def own_moves(self, world: ClusterWorld, index: int) -> Moves:
         """Nothing happens between calls."""
         del world, index
         return iter(())
@@ -198,13 +199,13 @@ class Recoveries(Cluster):
     # -----------------------------------------------------------------------------------------------------------------
     # What surrounds them
 
-    def surroundings(self, world: World) -> Moves:
+    def surroundings(self, world: ClusterWorld) -> Moves:
         """The orchestrator gives an open task up."""
-        lake: Lake = world.outside
+        lake: LakeState = world.outside
         if lake.task == "running" and self.bounds.owner:
             yield Label("orchestrator", "gives up"), world._replace(outside=lake._replace(task="dead"))
 
-    def serve(self, world: World, index: int, call: Call) -> Iterator[tuple[Answer[Any], World]]:
+    def serve(self, world: ClusterWorld, index: int, call: Call) -> Iterator[tuple[Answer[Any], ClusterWorld]]:
         """Answer from the branches, the task, or the coordination store."""
         if call.port == "coordination":
             answer, shared = serve(world.shared, call)
@@ -214,7 +215,7 @@ class Recoveries(Cluster):
             moved = lake.moved or (lake.heads != world.outside.heads and self.mode(index) is not None)
             yield answer, world._replace(outside=lake._replace(moved=moved))
 
-    def landed(self, world: World, call: Call) -> World:
+    def landed(self, world: ClusterWorld, call: Call) -> ClusterWorld:
         """Let a request nobody waits for take effect."""
         index = len(self.bounds.sweeps) if call.method == "publish" and call.args[0].kind is PlanKind.MERGE else 0
         return next(self.serve(world, index, call))[1]
@@ -246,20 +247,20 @@ def settlement(shared: Shared) -> Settlement | None:
     return None if text is None else _loads(text, Settlement)
 
 
-def _new(before: World, after: World) -> Settlement | None:
+def _new(before: ClusterWorld, after: ClusterWorld) -> Settlement | None:
     return settlement(after.shared) if settlement(before.shared) is None else None
 
 
-def published_on(lake: Lake) -> frozenset[Target]:
+def published_on(lake: LakeState) -> frozenset[Target]:
     """Give the targets whose history has our commit."""
     return frozenset(target for target, head in lake.heads if OURS in {head, *COMMITS[head].parents})
 
 
-def _for_what_it_is(_recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
+def _for_what_it_is(_recoveries: Recoveries, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     new = _new(before, after)
     if new is None:
         return None
-    lake: Lake = after.outside
+    lake: LakeState = after.outside
     if lake.task != _TASK[new.kind]:
         return f"settled as {new.kind.value}, and the task is {lake.task}"
     if new.kind in _ACCEPTED and not published_on(lake):
@@ -269,10 +270,10 @@ def _for_what_it_is(_recoveries: Recoveries, before: World, _label: Label, after
     return None
 
 
-def _fits_the_branches(recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
+def _fits_the_branches(recoveries: Recoveries, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     """Judge what recovery wrote by what is on the branches. Only a rollback moves them meanwhile, so it is known."""
     new = _new(before, after)
-    lake: Lake = after.outside
+    lake: LakeState = after.outside
     if new is None or recoveries.bounds.owner:
         return None
     there = published_on(lake)
@@ -289,7 +290,7 @@ def _fits_the_branches(recoveries: Recoveries, before: World, _label: Label, aft
     return None if fits.get(new.kind, True) else f"settled as {new.kind.value}, and the heads are at {where}"
 
 
-def _together(recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
+def _together(recoveries: Recoveries, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     new = _new(before, after)
     if new is None:
         return None
@@ -303,7 +304,7 @@ def _together(recoveries: Recoveries, before: World, _label: Label, after: World
     return None
 
 
-def _monotone(_recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
+def _monotone(_recoveries: Recoveries, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     for key in (settled_key(OPERATION), audit_key(OPERATION)):
         if before.shared.value(key) not in {None, after.shared.value(key)}:
             return f"what stands at {key} has changed"
@@ -313,14 +314,14 @@ def _monotone(_recoveries: Recoveries, before: World, _label: Label, after: Worl
     return None
 
 
-def _gone_for_good(_recoveries: Recoveries, before: World, _label: Label, after: World) -> str | None:
+def _gone_for_good(_recoveries: Recoveries, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     key = intent_key(OPERATION)
     settled = settlement(before.shared) is not None
     back = settled and before.shared.value(key) is None and after.shared.value(key) is not None
     return "the record of a settled intent is back, and no sweep will find it" if back else None
 
 
-def _one_audit(_recoveries: Recoveries, _before: World, _label: Label, after: World) -> str | None:
+def _one_audit(_recoveries: Recoveries, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     stands, text = settlement(after.shared), after.shared.value(audit_key(OPERATION))
     if text is not None and (stands is None or _loads(text, Audit).kind is not stands.kind):
         return "the audit record says another kind than the settlement"
@@ -329,7 +330,7 @@ def _one_audit(_recoveries: Recoveries, _before: World, _label: Label, after: Wo
     return None
 
 
-def _untouched(recoveries: Recoveries, before: World, label: Label, after: World) -> str | None:
+def _untouched(recoveries: Recoveries, before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
     if _new(before, after) is not None and after.outside.task == "running":
         return "settled while the task is open"
     if label.actor not in recoveries.names:
@@ -345,7 +346,7 @@ def _untouched(recoveries: Recoveries, before: World, label: Label, after: World
     return None
 
 
-def _dead_only(recoveries: Recoveries, before: World, label: Label, after: World) -> str | None:
+def _dead_only(recoveries: Recoveries, before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
     """Judge an exclusive move: the task must be dead, and only our own commit may leave a branch."""
     if label.actor not in recoveries.names or recoveries.mode(recoveries.names.index(label.actor)) is None:
         return None
@@ -355,8 +356,10 @@ def _dead_only(recoveries: Recoveries, before: World, label: Label, after: World
     return None
 
 
-def _settled_in_the_end(recoveries: Recoveries, _before: World, _label: Label, after: World) -> str | None:
-    lake: Lake = after.outside
+def _settled_in_the_end(
+    recoveries: Recoveries, _before: ClusterWorld, _label: Label, after: ClusterWorld
+) -> str | None:
+    lake: LakeState = after.outside
     illegible = any(head in ILLEGIBLE for _, head in lake.heads) and lake.task == "dead"
     unreadable = lake.task == "ours" and any(head == "u2" for _, head in lake.heads)
     if lake.task in {"running", "gone"} or illegible or unreadable:
@@ -374,7 +377,7 @@ def _settled_in_the_end(recoveries: Recoveries, _before: World, _label: Label, a
     return f"one more sweep leaves {', '.join(left)}" if left else None
 
 
-def _all_end(recoveries: Recoveries, _before: World, _label: Label, after: World) -> str | None:
+def _all_end(recoveries: Recoveries, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
     waiting = [name for index, name in enumerate(recoveries.names) if recoveries.call(after, index) is not None]
     if waiting:
         return f"{' and '.join(waiting)} never end"
@@ -385,7 +388,7 @@ def _all_end(recoveries: Recoveries, _before: World, _label: Label, after: World
     return None
 
 
-def _own_targets_only(recoveries: Recoveries, _before: World, label: Label, after: World) -> str | None:
+def _own_targets_only(recoveries: Recoveries, _before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
     """Judge sweeps beside an intent nobody can decide: it is kept, and keeps nobody else from being settled."""
     blocked = recoveries.bounds.blocked
     if blocked is None:

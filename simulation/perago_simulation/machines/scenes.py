@@ -23,18 +23,15 @@ from perago_simulation.machines import locks as lock_promises
 from perago_simulation.machines import policies as policy_promises
 from perago_simulation.machines import recoveries as recovery_promises
 from perago_simulation.machines.lake import COMMITS, EU, MAIN, TASKS
-from perago_simulation.machines.locks import Bounds as LockBounds
-from perago_simulation.machines.locks import Locks
+from perago_simulation.machines.locks import LockBounds, Locks
 from perago_simulation.machines.model import Cluster
-from perago_simulation.machines.policies import ANYTHING, PROVED, SILENT, Policies
-from perago_simulation.machines.policies import Bounds as PolicyBounds
-from perago_simulation.machines.recoveries import Bounds as RecoveryBounds
-from perago_simulation.machines.recoveries import Recoveries
+from perago_simulation.machines.policies import ANYTHING, PROVED, SILENT, Policies, PolicyBounds
+from perago_simulation.machines.recoveries import Recoveries, RecoveryBounds
 from perago_simulation.machines.search import Explored, Promise, explore
 
 
 @frozen(repr=False)
-class Kind(Value):
+class MachineKind(Value):
     """One kind of processes: the production machine, how it talks, and what is promised of it."""
 
     name: str
@@ -44,9 +41,9 @@ class Kind(Value):
     promises: tuple[Promise, ...] = field(eq=False)
 
 
-LOCK = Kind("lease", LEASE, lease_talk, Locks, lock_promises.PROMISES)
-AGREEMENT = Kind("policy", POLICY, policy_talk, Policies, policy_promises.PROMISES)
-SWEEPING = Kind("recovery", RECOVERY, recovery_talk, Recoveries, recovery_promises.PROMISES)
+LOCK = MachineKind("lease", LEASE, lease_talk, Locks, lock_promises.PROMISES)
+AGREEMENT = MachineKind("policy", POLICY, policy_talk, Policies, policy_promises.PROMISES)
+SWEEPING = MachineKind("recovery", RECOVERY, recovery_talk, Recoveries, recovery_promises.PROMISES)
 
 
 @frozen(repr=False)
@@ -54,7 +51,7 @@ class Scene(Value):
     """One world to be explored. ``full`` ones take longer than a test should."""
 
     name: str
-    kind: Kind
+    kind: MachineKind
     bounds: Any
     breaks: Mapping[str, str] = field(factory=dict[str, str])
     full: bool = False

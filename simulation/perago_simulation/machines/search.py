@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Collection, Iterable, Sequence
-from enum import Enum
 from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from perago_core.value import Value
-from perago_simulation.machines.model import Cluster, Label, World
+from perago_simulation.machines.model import Cluster, ClusterWorld, Label
+from perago_simulation.properties.safety import When
 
 #: Given the world before, what happened and the world after, says what is wrong with it, or nothing.
-Judge: TypeAlias = Callable[[Any, World, Label, World], str | None]
+Judge: TypeAlias = Callable[[Any, ClusterWorld, Label, ClusterWorld], str | None]
 
 BEGINNING = Label("world", "begins")
 
 
-class When(Enum):
-    """When a promise is judged: after every move, or where nothing happens any more unless something goes wrong."""
-
-    ALWAYS = "always"
-    AT_REST = "at rest"
-
-
 @frozen(repr=False)
 class Promise(Value):
-    """One clause. At rest the move is the beginning, and both worlds are the one at rest."""
+    """One clause about a move. At rest the move is the beginning, and both worlds are the one at rest."""
 
     id: str
     says: str
@@ -36,7 +29,7 @@ class Promise(Value):
 
 
 @frozen(repr=False)
-class Broken(Value):
+class BrokenPromise(Value):
     """A promise that does not hold, and a shortest way there."""
 
     promise: str
@@ -53,7 +46,7 @@ class Explored(Value):
     depth: int
     resting: int
     complete: bool
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenPromise, ...] = ()
 
     def found(self) -> dict[str, int]:
         """Give the promises that do not hold, each with the length of its shortest trace."""
@@ -65,14 +58,14 @@ class _Search:
         self.cluster = cluster
         wanted = tuple(promises)
         self.unbroken = {when: [each for each in wanted if each.when is when] for when in When}
-        self.before: dict[World, tuple[World, Label] | None] = {}
-        self.broken: list[Broken] = []
+        self.before: dict[ClusterWorld, tuple[ClusterWorld, Label] | None] = {}
+        self.broken: list[BrokenPromise] = []
         self.moves = 0
         self.resting = 0
 
-    def expand(self, world: World) -> list[World]:
+    def expand(self, world: ClusterWorld) -> list[ClusterWorld]:
         """Take every move from a world, judge it, and give the new worlds."""
-        fresh: list[World] = []
+        fresh: list[ClusterWorld] = []
         rests = True
         for label, after in self.cluster.moves(world):
             self.moves += 1
@@ -86,16 +79,16 @@ class _Search:
             self._judge(When.AT_REST, world, BEGINNING, world)
         return fresh
 
-    def _judge(self, when: When, world: World, label: Label, after: World) -> None:
+    def _judge(self, when: When, world: ClusterWorld, label: Label, after: ClusterWorld) -> None:
         for promise in self.unbroken[when]:
             problem = promise.judge(self.cluster, world, label, after)
             if problem is not None:
                 self.unbroken[when] = [each for each in self.unbroken[when] if each is not promise]
                 way = self._way(world)
                 trace = way if when is When.AT_REST else (*way, label)
-                self.broken.append(Broken(promise.id, problem, trace))
+                self.broken.append(BrokenPromise(promise.id, problem, trace))
 
-    def _way(self, world: World) -> tuple[Label, ...]:
+    def _way(self, world: ClusterWorld) -> tuple[Label, ...]:
         labels: list[Label] = []
         at = self.before[world]
         while at is not None:
@@ -131,7 +124,7 @@ def _explored(
     depth = 0
     complete = True
     while frontier and complete:
-        following: list[World] = []
+        following: list[ClusterWorld] = []
         for world in frontier:
             following += search.expand(world)
             if len(search.before) > limit or (first and search.broken):

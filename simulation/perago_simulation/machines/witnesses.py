@@ -12,13 +12,13 @@ from perago_core.ledger import SettlementKind
 from perago_core.policy import Phase as PolicyPhase
 from perago_core.value import Value
 from perago_simulation.machines.locks import Locks
-from perago_simulation.machines.model import Label, World
+from perago_simulation.machines.model import ClusterWorld, Label
 from perago_simulation.machines.policies import Policies, Stage, resolved
 from perago_simulation.machines.recoveries import Recoveries, settlement
 from perago_simulation.machines.scenes import scene
-from perago_simulation.machines.search import Broken, Promise, explore
+from perago_simulation.machines.search import BrokenPromise, Promise, explore
 
-Sees = Callable[[Any, World, Label, World], bool]
+Sees = Callable[[Any, ClusterWorld, Label, ClusterWorld], bool]
 
 
 @frozen(repr=False)
@@ -30,35 +30,35 @@ class Witness(Value):
     scene: str
     sees: Sees
 
-    def sighting(self) -> Broken | None:
+    def sighting(self) -> BrokenPromise | None:
         """Give the shortest way to it."""
 
-        def judge(cluster: object, before: World, label: Label, after: World) -> str | None:
+        def judge(cluster: object, before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
             return self.says if self.sees(cluster, before, label, after) else None
 
         found = explore(scene(self.scene).cluster(), [Promise(self.promise, self.says, judge)], first=True).broken
         return found[0] if found else None
 
 
-def _outlived(locks: Locks, _before: World, _label: Label, after: World) -> bool:
+def _outlived(locks: Locks, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     """See one that no longer believes, while another does: the first was not told, its clock told it."""
     unbelieved = any(locks.holds(after, each) and not locks.believes(after, each) for each in range(len(locks.names)))
     return unbelieved and any(locks.believes(after, each) for each in range(len(locks.names)))
 
 
-def _second_token(locks: Locks, _before: World, _label: Label, after: World) -> bool:
+def _second_token(locks: Locks, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return any((held := locks.believes(after, each)) and held.token > 1 for each in range(len(locks.names)))
 
 
-def _flying_while_another_waits(locks: Locks, _before: World, _label: Label, after: World) -> bool:
+def _flying_while_another_waits(locks: Locks, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return bool(after.outside.sent) and locks.believes(after, 1) is not None
 
 
-def _sent(_locks: Locks, _before: World, label: Label, _after: World) -> bool:
+def _sent(_locks: Locks, _before: ClusterWorld, label: Label, _after: ClusterWorld) -> bool:
     return label.does == "sends"
 
 
-def _late_renewal(_locks: Locks, before: World, label: Label, after: World) -> bool:
+def _late_renewal(_locks: Locks, before: ClusterWorld, label: Label, after: ClusterWorld) -> bool:
     return label.is_call("now") and any(
         old.running is not None and new.running is not None
         and old.running.state.phase.name == "RENEWAL" and new.running.state.phase.name == "LOST"
@@ -66,19 +66,19 @@ def _late_renewal(_locks: Locks, before: World, label: Label, after: World) -> b
     )  # fmt: skip
 
 
-def _succeeded(_locks: Locks, _before: World, _label: Label, after: World) -> bool:
+def _succeeded(_locks: Locks, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return after.outside.since is not None and after.processes[1].looked and after.outside.looked > 1
 
 
-def _both_publish(_policies: Policies, _before: World, _label: Label, after: World) -> bool:
+def _both_publish(_policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return all(node.stage is Stage.PUBLISHING for node in after.processes)
 
 
-def _found_anothers(_policies: Policies, _before: World, _label: Label, after: World) -> bool:
+def _found_anothers(_policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return any(getattr(resolved(node.running), "disagreed", False) for node in after.processes)
 
 
-def _second_epoch(_policies: Policies, _before: World, _label: Label, after: World) -> bool:
+def _second_epoch(_policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return len(after.shared.under("decision/")) > 1
 
 
@@ -86,7 +86,7 @@ def _in(phase: PolicyPhase) -> Sees:
     return lambda _policies, _before, _label, after: any(node.running.state.phase is phase for node in after.processes)
 
 
-def _fallback(_policies: Policies, _before: World, _label: Label, after: World) -> bool:
+def _fallback(_policies: Policies, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> bool:
     return any(getattr(resolved(node.running), "own", False) and node.probes > 1 for node in after.processes)
 
 
@@ -96,7 +96,7 @@ def _settled(*kinds: SettlementKind) -> Sees:
     )
 
 
-def _lost_the_race(_recoveries: Recoveries, before: World, label: Label, after: World) -> bool:
+def _lost_the_race(_recoveries: Recoveries, before: ClusterWorld, label: Label, after: ClusterWorld) -> bool:
     writes = label.is_call("create_if_absent") and label.call is not None and label.call.args[0] == "settled/op-1"
     return (
         writes
@@ -106,7 +106,7 @@ def _lost_the_race(_recoveries: Recoveries, before: World, label: Label, after: 
     )
 
 
-def _meets_a_live_one(recoveries: Recoveries, _before: World, label: Label, after: World) -> bool:
+def _meets_a_live_one(recoveries: Recoveries, _before: ClusterWorld, label: Label, after: ClusterWorld) -> bool:
     return (
         label.is_call("reload")
         and label.actor != "owner"

@@ -16,7 +16,8 @@ from perago_core.attempt.state import Phase
 from perago_core.machine.rows import Row
 from perago_core.value import Value
 from perago_core.values import Backing
-from perago_simulation.explore.first_violation import Found, hunt
+from perago_simulation.explore.exploration import Violation
+from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.explore.search import explore
 from perago_simulation.mutants.known_bugs import BUGS
 from perago_simulation.mutants.tables import Attempts, attempts, in_words, leads, skip, taken_for, with_rows
@@ -174,22 +175,22 @@ SKIPPED = tuple(
 )  # fmt: skip
 
 
-def fate(mutant: Mutant, of: Setting) -> Found | None:
+def fate(mutant: Mutant, of: Setting) -> Violation | None:
     """Give how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
     if of.backing not in mutant.backings:
         return None
     known = baseline(of)
     if mutant.rows and not mutant.rows & known.rows:
         return None
-    found = hunt(mutant.make(of), JUDGED, known.broken)
+    found = first_violation(mutant.make(of), JUDGED, known.broken)
     return _unhealed(mutant.make(of), known.broken) if found is None and of in HEALED else found
 
 
-def _unhealed(model: Model, ignore: Collection[str]) -> Found | None:
+def _unhealed(model: Model, ignore: Collection[str]) -> Violation | None:
     """Give what never ends, or ends otherwise than it should, once nothing more goes wrong."""
     for each in heal(model).violations:
         if each.property not in ignore:
-            return Found(each.property, each.problem, each.trace)
+            return each
     return None
 
 

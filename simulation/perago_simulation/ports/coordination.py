@@ -8,7 +8,7 @@ from attrs import define
 
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.ports import Clock, Entry
-from perago_simulation.ports.serving import ByReference, Desk, served
+from perago_simulation.ports.serving import ByReference, Dispatcher, served
 
 
 @define
@@ -22,9 +22,9 @@ class SimulatedCoordination(ByReference):
 
     PORT: ClassVar[str] = "coordination"
 
-    def __init__(self, desk: Desk, clock: Clock, *, leases: bool = True) -> None:
+    def __init__(self, dispatcher: Dispatcher, clock: Clock, *, leases: bool = True) -> None:
         super().__init__()
-        self.desk = desk
+        self.dispatcher = dispatcher
         self._grants = leases
         self._clock = clock
         self._entries: dict[str, tuple[str, str | None]] = {}
@@ -96,13 +96,13 @@ class SimulatedCoordination(ByReference):
 
     def end(self, lease: str) -> None:
         """Let a lease end now, as if its time had run out."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self._leases.pop(lease, None)
             self._entries = {key: entry for key, entry in self._entries.items() if entry[1] != lease}
 
     def leases(self) -> tuple[str, ...]:
         """Give the leases that live."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self._let_leases_end()
             return tuple(self._leases)
 

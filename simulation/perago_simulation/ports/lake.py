@@ -9,7 +9,7 @@ from perago_core.plan import PublishPlan
 from perago_core.values import Claim, CommitRef, Target
 from perago_simulation.ports.objects import Branch, Repository
 from perago_simulation.ports.publications import Publication, Publications
-from perago_simulation.ports.serving import ByReference, Desk
+from perago_simulation.ports.serving import ByReference, Dispatcher
 from perago_simulation.world.capabilities import Capabilities
 from perago_simulation.world.store import Store as Judge
 
@@ -17,9 +17,9 @@ from perago_simulation.world.store import Store as Judge
 class Lake(ByReference):
     """Repositories, claims, and publications on their way."""
 
-    def __init__(self, desk: Desk, able: Capabilities, judge: Judge) -> None:
+    def __init__(self, dispatcher: Dispatcher, able: Capabilities, judge: Judge) -> None:
         super().__init__()
-        self.desk = desk
+        self.dispatcher = dispatcher
         self.able = able
         self.judge = judge
         self.publications = Publications(able, judge)
@@ -34,7 +34,7 @@ class Lake(ByReference):
 
     def delay_publications(self, count: int = 1) -> None:
         """Let the next publications stay on their way until somebody advances them."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self.delays += count
 
     def in_flight(self) -> tuple[Publication, ...]:
@@ -43,12 +43,12 @@ class Lake(ByReference):
 
     def send(self, plan: PublishPlan) -> Publication:
         """Put a publication on its way."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             return self.publications.send(plan)
 
     def advance(self, publication: Publication) -> Answer[CommitRef] | None:
         """Carry a publication one phase on: ``None`` if it has begun, else how it has ended."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             plan = publication.plan
             repository = self.repositories.get(plan.target.repository, Repository())
             raised = None if plan.claim is None else self.raised.get((plan.target, plan.claim.logical_task))
@@ -59,7 +59,7 @@ class Lake(ByReference):
 
     def create(self, target: Target, files: Mapping[str, bytes]) -> CommitRef:
         """Make a branch, and its repository if there is none, at a first commit that holds these files."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             repository = self.repositories.setdefault(target.repository, Repository())
             if target.branch in repository.branches:
                 message = f"{target} exists already"

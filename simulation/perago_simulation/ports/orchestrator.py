@@ -16,7 +16,7 @@ from perago_core.contract import PARAMS, WORKSPACE, workspace_document
 from perago_core.ports import Assignment, Clock
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot, TaskStatus
-from perago_simulation.ports.serving import ByReference, Desk, served
+from perago_simulation.ports.serving import ByReference, Dispatcher, served
 
 _RETRIED = (TaskStatus.FAILED, TaskStatus.TIMED_OUT)
 
@@ -59,9 +59,9 @@ class SimulatedOrchestrator(ByReference):
 
     PORT: ClassVar[str] = "orchestrator"
 
-    def __init__(self, desk: Desk, clock: Clock) -> None:
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         super().__init__()
-        self.desk = desk
+        self.dispatcher = dispatcher
         self._clock = clock
         self._workflows: dict[str, Workflow] = {}
 
@@ -125,7 +125,7 @@ class SimulatedOrchestrator(ByReference):
         response_timeout: float = 60.0,
     ) -> str:
         """Start a workflow and give its id."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             workflow_id = f"wf-{len(self._workflows) + 1}"
             workflow = Workflow(workflow_id, steps, target, retries, retry_delay, response_timeout)
             self._workflows[workflow_id] = workflow
@@ -134,7 +134,7 @@ class SimulatedOrchestrator(ByReference):
 
     def terminate(self, workflow_id: str) -> None:
         """End a workflow."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self._pass_time()
             workflow = self._workflows[workflow_id]
             workflow.running = False
@@ -144,21 +144,21 @@ class SimulatedOrchestrator(ByReference):
 
     def redeliver(self, workflow_id: str, task_id: str) -> None:
         """Queue an open task once more, although somebody may be working on it."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self._pass_time()
             task = self._open_task(workflow_id, task_id)
             task.queued_at = self._clock.now()
 
     def give_up(self, workflow_id: str, task_id: str) -> None:
         """Time a task out now."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self._pass_time()
             task = self._open_task(workflow_id, task_id)
             self._end(self._workflows[workflow_id], task, TaskStatus.TIMED_OUT)
 
     def workflow(self, workflow_id: str) -> Workflow:
         """Give everything about a workflow, to look at."""
-        with self.desk.lock:
+        with self.dispatcher.lock:
             self._pass_time()
             return self._workflows[workflow_id]
 

@@ -30,7 +30,7 @@ class Fault(Enum):
     DROPPED = "it does not happen, and no answer arrives"
 
 
-class Desk:
+class Dispatcher:
     """Where all calls of one world arrive: the lock they are served under, and the faults that wait for them."""
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class Desk:
 
 
 class Serving(Protocol):
-    """A port at a desk."""
+    """A port whose calls a dispatcher serves."""
 
     PORT: ClassVar[str]
 
     @property
-    def desk(self) -> Desk:
-        """Give the desk."""
+    def dispatcher(self) -> Dispatcher:
+        """Give what serves its calls."""
         ...
 
 
@@ -71,8 +71,8 @@ def served(method: Callable[Concatenate[S, P], Answer[T]]) -> Callable[Concatena
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        with self.desk.lock:
-            match self.desk.next_fault(self.PORT, name):
+        with self.dispatcher.lock:
+            match self.dispatcher.next_fault(self.PORT, name):
                 case None:
                     return method(self, *args, **kwargs)
                 case Fault.REFUSED:

@@ -38,7 +38,7 @@ class SimulatedSink:
         if wrong is not None:
             return NotDone(wrong)
         content = data.read()
-        with self.store.desk.lock:
+        with self.store.dispatcher.lock:
             repository = self.store.repository(self.target.repository)
             if repository is None:
                 return NotDone(f"there is no repository {self.target.repository}")
@@ -47,7 +47,7 @@ class SimulatedSink:
 
     def link(self, stored: tuple[Stored, ...], deleted: tuple[str, ...] = ()) -> Answer[None]:
         """Make stored bytes visible on the staging branch, all or nothing."""
-        with self.store.desk.lock:
+        with self.store.dispatcher.lock:
             repository = self.store.repository(self.target.repository)
             wrong = self.store.no_staging(self.target, self.name) or _not_linkable(repository, stored)
             if wrong is not None or repository is None:
@@ -59,7 +59,7 @@ class SimulatedSink:
 
     def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
         """List what the staging branch shows."""
-        with self.store.desk.lock:
+        with self.store.dispatcher.lock:
             repository = self.store.repository(self.target.repository)
             if repository is None or self.name not in repository.branches:
                 return NotDone(f"there is no {self.name} in {self.target.repository}")
@@ -93,7 +93,7 @@ class SimulatedSource:
 
     def list(self, prefix: str = "") -> Answer[tuple[Stored, ...]]:
         """List the objects of the commit."""
-        with self.store.desk.lock:
+        with self.store.dispatcher.lock:
             repository = self.store.repository(self.repository)
             if repository is None or self.ref not in repository.commits:
                 return NotDone(f"there is no commit {self.ref} in {self.repository}")

@@ -15,7 +15,7 @@ from perago_core.policy.messages import Capability
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_simulation.ports.lake import Lake
 from perago_simulation.ports.objects import Branch, Repository
-from perago_simulation.ports.serving import Desk, served
+from perago_simulation.ports.serving import Dispatcher, served
 from perago_simulation.ports.sinks import SimulatedSink, SimulatedSource
 
 
@@ -156,4 +156,4 @@ class SimulatedStore(Lake):
         """Try out, on a store of the same kind, what it refuses and what it does not."""
         from perago_simulation.ports.probing import found_out  # noqa: PLC0415  the probe runs on stores like this one
 
-        return found_out(SimulatedStore(Desk(), self.able, self.judge))
+        return found_out(SimulatedStore(Dispatcher(), self.able, self.judge))

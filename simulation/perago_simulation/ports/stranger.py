@@ -23,7 +23,7 @@ class Stranger:
 
     def commit(self, files: Mapping[str, bytes | None]) -> CommitRef:
         """Commit on the head; ``None`` removes a file. Uncommitted objects, whoever left them, become part of it."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             tree = changed(self._repository.shown(self._target.branch), self._stored(files))
             made = self._repository.commit((self._branch.at,), tree, "by a stranger").ref
             self._branch.uncommitted.clear()
@@ -31,7 +31,7 @@ class Stranger:
 
     def merge(self, files: Mapping[str, bytes | None]) -> CommitRef:
         """Merge what was committed elsewhere: two parents."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             at = self._branch.at
             tree = changed(self._repository.tree(at), self._stored(files))
             side = self._repository.commit((at,), tree, "elsewhere").ref
@@ -39,28 +39,28 @@ class Stranger:
 
     def reset(self, ref: CommitRef) -> None:
         """Take the branch to another commit."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             self._move(ref)
 
     def delete(self) -> CommitRef:
         """Delete the branch, and with it what is not committed; give where it was."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             self._lake.publications.restart(self._target)
             return self._repository.branches.pop(self._target.branch).at
 
     def recreate(self, ref: CommitRef) -> None:
         """Make the branch anew."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             self._repository.branches[self._target.branch] = Branch(ref)
 
     def write(self, path: str, data: bytes) -> None:
         """Leave an uncommitted object on the branch."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             self._branch.uncommitted[path] = self._repository.keep(data)
 
     def discard(self) -> None:
         """Take the uncommitted objects away."""
-        with self._lake.desk.lock:
+        with self._lake.dispatcher.lock:
             self._branch.uncommitted.clear()
             self._lake.publications.restart(self._target)
 

@@ -17,7 +17,7 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.ports import Sink, Source, Store, Stored
 from perago_core.values import Attempt
-from perago_simulation.ports.serving import Desk, served
+from perago_simulation.ports.serving import Dispatcher, served
 
 Files: TypeAlias = MutableMapping[str, bytes]
 #: What is left of a body that is running and waits for its sink.
@@ -52,8 +52,8 @@ class SimulatedWorkspace:
 
     PORT: ClassVar[str] = "workspace"
 
-    def __init__(self, desk: Desk, store: Store) -> None:
-        self.desk = desk
+    def __init__(self, dispatcher: Dispatcher, store: Store) -> None:
+        self.dispatcher = dispatcher
         self._store = store
         self._bodies: dict[str, Body] = {}
         self._places: dict[str, _Place] = {}

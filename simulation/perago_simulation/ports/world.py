@@ -13,7 +13,7 @@ from perago_simulation.ports.asynchronous import Asynchronous
 from perago_simulation.ports.clock import SimulatedClock
 from perago_simulation.ports.coordination import SimulatedCoordination
 from perago_simulation.ports.orchestrator import SimulatedOrchestrator
-from perago_simulation.ports.serving import Desk, Fault
+from perago_simulation.ports.serving import Dispatcher, Fault
 from perago_simulation.ports.store import SimulatedStore
 from perago_simulation.ports.stranger import Stranger
 from perago_simulation.ports.workspace import SimulatedWorkspace
@@ -29,13 +29,13 @@ class SimulatedWorld:
     """
 
     def __init__(self, able: Capabilities = NEEDS[Backing.ATOMIC], judge: Judge | None = None) -> None:
-        desk = Desk()
-        self._desk = desk
+        dispatcher = Dispatcher()
+        self._desk = dispatcher
         self._clock = SimulatedClock()
-        self._store = SimulatedStore(desk, able, judge or Judge())
-        self._orchestrator = SimulatedOrchestrator(desk, self._clock)
-        self._coordination = SimulatedCoordination(desk, self._clock, leases=able.lease)
-        self._workspace = SimulatedWorkspace(desk, self._store)
+        self._store = SimulatedStore(dispatcher, able, judge or Judge())
+        self._orchestrator = SimulatedOrchestrator(dispatcher, self._clock)
+        self._coordination = SimulatedCoordination(dispatcher, self._clock, leases=able.lease)
+        self._workspace = SimulatedWorkspace(dispatcher, self._store)
 
     def store(self) -> SimulatedStore:
         """Give the store."""

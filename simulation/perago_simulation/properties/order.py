@@ -23,7 +23,7 @@ _GUARDED_BY = {"soft": "nothing", "atomic": "claim", "conditional": "revocation"
 
 
 @frozen(repr=False)
-class Clause(Value):
+class OrderClause(Value):
     """No way leads on from a row that is a ``start`` to one that is the ``end``, but through a row that ``passes``."""
 
     id: str
@@ -65,15 +65,15 @@ _STRONG = ("atomic", "conditional", "locked")
 
 # fmt: off
 CLAUSES = (
-    Clause("S-07", "who is stale does not report", _after(m.TaskReloaded, attempt="stale"), _nothing, _into(Phase.REPORT), backings=_STRONG),
-    Clause("S-08a", "nothing is staged but after an attempt fence", _beginning, _fence, _into(Phase.STAGING)),
-    Clause("S-08", "nothing is published but after an attempt fence later than the name", _after(m.StagingOpened), _fence, _SEND),
-    Clause("S-08b", "nothing is published but after an attempt fence, name or no name", _beginning, _fence, _SEND),
-    Clause("S-08c", "nothing is published but after an attempt fence later than the lease", _after(m.LeaseHeld), _fence, _SEND, backings=("locked",)),
-    Clause("S-05b", "an unknown publication is called ours only after an attempt fence", _after(m.PublishUnknown), _fence, _success),
-    Clause("S-09", "nothing is asked between seeing the head and publishing", lambda _row: True, lambda row: row.phase is Phase.HEAD, _SEND),
-    Clause("S-18b", "nothing is published past an open intent", _beginning, _after(m.IntentsSettled, intents="clear"), _SEND, ledgers=("on",)),
-    Clause("S-24b", "after an unclean release nothing is done before the wait", _after(m.LeaseHeld, predecessor="unclean"), _after(m.Waited), _into(Phase.REVOCATION), backings=("locked",)),
+    OrderClause("S-07", "who is stale does not report", _after(m.TaskReloaded, attempt="stale"), _nothing, _into(Phase.REPORT), backings=_STRONG),
+    OrderClause("S-08a", "nothing is staged but after an attempt fence", _beginning, _fence, _into(Phase.STAGING)),
+    OrderClause("S-08", "nothing is published but after an attempt fence later than the name", _after(m.StagingOpened), _fence, _SEND),
+    OrderClause("S-08b", "nothing is published but after an attempt fence, name or no name", _beginning, _fence, _SEND),
+    OrderClause("S-08c", "nothing is published but after an attempt fence later than the lease", _after(m.LeaseHeld), _fence, _SEND, backings=("locked",)),
+    OrderClause("S-05b", "an unknown publication is called ours only after an attempt fence", _after(m.PublishUnknown), _fence, _success),
+    OrderClause("S-09", "nothing is asked between seeing the head and publishing", lambda _row: True, lambda row: row.phase is Phase.HEAD, _SEND),
+    OrderClause("S-18b", "nothing is published past an open intent", _beginning, _after(m.IntentsSettled, intents="clear"), _SEND, ledgers=("on",)),
+    OrderClause("S-24b", "after an unclean release nothing is done before the wait", _after(m.LeaseHeld, predecessor="unclean"), _after(m.Waited), _into(Phase.REVOCATION), backings=("locked",)),
 )
 # fmt: on
 
@@ -100,7 +100,7 @@ def _kept(rows: Iterable[Row], backing: str, ledger: str, diff: str) -> Iterator
             yield row
 
 
-def _escapes(clause: Clause, rows: Sequence[Row]) -> bool:
+def _escapes(clause: OrderClause, rows: Sequence[Row]) -> bool:
     left = [row for row in rows if not clause.passes(row)]
     taken = [row for row in left if clause.start(row)]
     reached = {row.next for row in taken}

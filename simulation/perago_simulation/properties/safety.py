@@ -19,7 +19,7 @@ Judge: TypeAlias = Callable[[Setting, World], str | None]
 
 
 class When(Enum):
-    """When a property is judged."""
+    """When a property is judged: in every world, or where nothing happens any more unless something goes wrong."""
 
     ALWAYS = "always"
     AT_REST = "at rest"
@@ -27,7 +27,7 @@ class When(Enum):
 
 @frozen(repr=False)
 class Property(Value):
-    """One clause."""
+    """One clause about a world."""
 
     id: str
     says: str

@@ -1,4 +1,4 @@
-"""That no promise is kept because nothing ever tests it: for each property a world in which it is about to matter.
+"""Witnesses against vacuous truth: for each property a reachable world in which it could be violated.
 
 A witness says "this never happens" of something that must happen sometimes. It is explored like any property; what the
 explorer then calls a violation is the witness, with the shortest way to it. A property whose witness is found nowhere

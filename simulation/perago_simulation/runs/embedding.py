@@ -25,7 +25,7 @@ from perago_simulation.world.store import Store
 Runtime: TypeAlias = Callable[[AttemptState, Event], Step[Attempt, Known]]
 
 
-class OwnError(PeragoError, ValueError):
+class EmbeddingError(PeragoError, ValueError):
     """There is no store or runtime of this name."""
 
 
@@ -61,23 +61,23 @@ def runtime_name(model: Model) -> str:
     return "" if runtime is None else _name(runtime)
 
 
-def own_store(name: str) -> Store:
+def import_store(name: str) -> Store:
     """Import a store: a subclass of ``Store`` that is made without arguments, or an instance of one."""
     found = _imported(name)
     if isinstance(found, type) and issubclass(found, Store):
         return found()
     if not isinstance(found, Store):
-        raise OwnError(
+        raise EmbeddingError(
             f"{name} is no store: expected a subclass of perago_simulation.world.store.Store; it is {found!r}"
         )
     return found
 
 
-def own_runtime(name: str) -> Runtime:
+def import_runtime(name: str) -> Runtime:
     """Import a runtime: a function of a state and an event."""
     found = _imported(name)
     if not callable(found):
-        raise OwnError(f"{name} is no runtime: expected a function step(state, event), found {found!r}")
+        raise EmbeddingError(f"{name} is no runtime: expected a function step(state, event), found {found!r}")
     return cast("Runtime", found)
 
 
@@ -88,17 +88,17 @@ def _name(thing: object) -> str:
 def _imported(name: str) -> object:
     module_name, _, path = name.partition(":")
     if not module_name or not path:
-        raise OwnError(f"{name!r} names nothing; write module:name, such as my_store:MyStore")
+        raise EmbeddingError(f"{name!r} names nothing; write module:name, such as my_store:MyStore")
     if "" not in sys.path:
         # As for `python -m`: what lies in the current folder is found, also where a script's folder comes first.
         sys.path.insert(0, "")
     try:
         found: object = import_module(module_name)
     except ImportError as problem:
-        raise OwnError(f"cannot import {module_name}: {problem}; run this where it can be imported") from problem
+        raise EmbeddingError(f"cannot import {module_name}: {problem}; run this where it can be imported") from problem
     for part in path.split("."):
         if not hasattr(found, part):
             public = ", ".join(each for each in dir(found) if not each.startswith("_"))
-            raise OwnError(f"{module_name} has no {path}; it has {public or 'nothing'}")
+            raise EmbeddingError(f"{module_name} has no {path}; it has {public or 'nothing'}")
         found = getattr(found, part)
     return found

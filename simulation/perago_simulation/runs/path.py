@@ -1,7 +1,4 @@
-"""A way through a model, taken move by move: what was chosen, what happened, where it ends.
-
-For those who know what they want to happen: the crash windows, and tests that tell a story.
-"""
+"""One path through a model, chosen move by move by what a label says: for crash windows, and for tests."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from perago_simulation.world.model import Label, Model, Move
 from perago_simulation.world.state import RUNNING, World
 
 
-class WayError(PeragoError, LookupError):
+class RunPathError(PeragoError, LookupError):
     """What is wanted cannot happen here; the message says what can."""
 
 
 @frozen(repr=False)
-class Way(Value):
+class RunPath(Value):
     """A way from the beginning. Each move gives a new one, so a way may fork."""
 
     model: Model
@@ -41,22 +38,22 @@ class Way(Value):
         """Say whether a move can happen whose words contain all that is wanted."""
         return any(_fits(label, wanted) for label, _ in self.moves())
 
-    def take(self, *wanted: str) -> Way:
+    def take(self, *wanted: str) -> RunPath:
         """Let the first move happen whose words contain all that is wanted."""
         moves = self.moves()
         for choice, (label, world) in enumerate(moves):
             if _fits(label, wanted):
-                return Way(self.model, (*self.choices, choice), (*self.labels, label), world)
+                return RunPath(self.model, (*self.choices, choice), (*self.labels, label), world)
         can = "; ".join(" ".join(label) for label, _ in moves) or "nothing"
         message = f"after {len(self.labels)} moves {' '.join(wanted)!r} cannot happen; what can: {can}"
-        raise WayError(message)
+        raise RunPathError(message)
 
-    def go_on(self, run: int) -> Way:
+    def go_on(self, run: int) -> RunPath:
         """Let an execution do the next thing it does if nothing goes wrong; the store serves it."""
         mine = any(request.run == run for request in self.world.requests)
         return self.take("store ", f" e{run}") if mine else self.take(f"e{run} ")
 
-    def until(self, run: int, *wanted: str) -> Way:
+    def until(self, run: int, *wanted: str) -> RunPath:
         """Let an execution go on until what is wanted has happened, or else to its end."""
         way = self
         while way.world.runs[run].fate is RUNNING:

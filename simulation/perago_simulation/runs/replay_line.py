@@ -28,7 +28,7 @@ class LineError(PeragoError, ValueError):
 
 
 @frozen(repr=False)
-class Line(Value):
+class ReplayLine(Value):
     """A run as one line. ``store`` and ``runtime`` are names, and empty where they are ours."""
 
     table: str
@@ -50,7 +50,7 @@ def command_of(model: Model, choices: Sequence[int]) -> str:
     return f"perago replay {shlex.quote(line_of(model, choices))}{own}"
 
 
-def read_line(text: str) -> Line:
+def read_line(text: str) -> ReplayLine:
     """Read a line back, strictly."""
     try:
         word, table, of, choices, *rest = text.split()
@@ -60,14 +60,14 @@ def read_line(text: str) -> Line:
         if unknown := sorted(own.keys() - {"store", "runtime"}):
             raise LineError(f"not a run: nobody knows {', '.join(unknown)}; after the choices come store= and runtime=")
         made = () if choices == "-" else tuple(int(each) for each in choices.split("."))
-        return Line(table, _read(of), made, **own)
+        return ReplayLine(table, _read(of), made, **own)
     except (ValueError, TypeError) as problem:
         if isinstance(problem, LineError):
             raise
         raise LineError(f"not a run: {problem}; it is written 'run TABLE SETTING CHOICES'") from problem
 
 
-def model_of(line: Line, model: Model | None = None) -> Model:
+def model_of(line: ReplayLine, model: Model | None = None) -> Model:
     """Give the model a line was written for: this one, or the production table's; else raise ``LineError``."""
     here = model or Model(line.setting)
     if digest(here.table) != line.table:

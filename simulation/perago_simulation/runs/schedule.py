@@ -13,10 +13,10 @@ from typing import Protocol
 from attrs import field, frozen
 
 from perago_core.value import Value
-from perago_simulation.runs.world_cache import FAULTS, Country, Node
+from perago_simulation.runs.world_cache import FAULTS, CachedWorld, WorldCache
 from perago_simulation.world.model import Label, Model
 
-Chooser = Callable[[Node], int]
+Chooser = Callable[[CachedWorld], int]
 
 
 class Scheduler(Protocol):
@@ -74,7 +74,7 @@ class Pct(Value):
         priorities: dict[str, float] = {}
         at = 0
 
-        def choose(node: Node) -> int:
+        def choose(node: CachedWorld) -> int:
             nonlocal at
             fault = _fault(random, node, self.faults, left_out)
             if fault >= 0:
@@ -102,7 +102,7 @@ def _seeded(seed: int, number: int) -> Random:
 def _weighted(random: Random, faults: float, left_out: frozenset[str]) -> Chooser:
     pick, below = random.random, random.randrange
 
-    def choose(node: Node) -> int:
+    def choose(node: CachedWorld) -> int:
         kinds = node.faults
         if pick() >= faults:
             work = [index for index, kind in enumerate(kinds) if kind is None]
@@ -113,11 +113,11 @@ def _weighted(random: Random, faults: float, left_out: frozenset[str]) -> Choose
     return choose
 
 
-def _fault(random: Random, node: Node, faults: float, left_out: frozenset[str]) -> int:
+def _fault(random: Random, node: CachedWorld, faults: float, left_out: frozenset[str]) -> int:
     return _any_fault(random, node, left_out) if random.random() < faults else -1
 
 
-def _any_fault(random: Random, node: Node, left_out: frozenset[str], *, work: bool = False) -> int:
+def _any_fault(random: Random, node: CachedWorld, left_out: frozenset[str], *, work: bool = False) -> int:
     """Choose among the faults that are not left out; if there is none, among the work, if that is wanted."""
     possible = [index for index, kind in enumerate(node.faults) if kind is not None and kind not in left_out]
     if not possible and work:
@@ -162,7 +162,7 @@ class Simulation(Value):
 
 
 def simulate(
-    model: Model | Country,
+    model: Model | WorldCache,
     scheduler: Scheduler,
     runs: int,
     steps: int = 200,
@@ -171,34 +171,34 @@ def simulate(
     progress: Callable[[int], object] | None = None,
 ) -> Simulation:
     """Make this many runs, of at most so many steps each, and stop early after so many failures."""
-    country = Country(model) if isinstance(model, Model) else model
+    worlds = WorldCache(model) if isinstance(model, Model) else model
     begun, taken, number = time.monotonic(), 0, 0
     failures: list[Failure] = []
     while number < runs and len(failures) < stop_after:
-        node, choices = walk(country, scheduler.run(number), steps)
+        node, choices = walk(worlds, scheduler.run(number), steps)
         number += 1
         taken += len(choices)
         if progress is not None and number % _TELL_EVERY == 0:
             progress(number)
         if node.wrong is not None:
-            failures.append(Failure(*node.wrong, tuple(choices), _labels(country, choices)))
-    return Simulation(number, taken, time.monotonic() - begun, country.known(), tuple(failures))
+            failures.append(Failure(*node.wrong, tuple(choices), _labels(worlds, choices)))
+    return Simulation(number, taken, time.monotonic() - begun, worlds.known(), tuple(failures))
 
 
-def carry_out(country: Country, choices: Sequence[int]) -> tuple[Node, tuple[Label, ...]]:
+def carry_out(worlds: WorldCache, choices: Sequence[int]) -> tuple[CachedWorld, tuple[Label, ...]]:
     """Make these choices and give where they end; those after the first wrong world are not made."""
     # One step more than there are choices: only looking further shows whether somebody gives up there.
-    node, made = walk(country, Replay(tuple(choices)).run(0), len(choices) + 1)
-    return node, _labels(country, made)
+    node, made = walk(worlds, Replay(tuple(choices)).run(0), len(choices) + 1)
+    return node, _labels(worlds, made)
 
 
-def walk(country: Country, choose: Chooser, steps: int) -> tuple[Node, list[int]]:
+def walk(worlds: WorldCache, choose: Chooser, steps: int) -> tuple[CachedWorld, list[int]]:
     """Make one run of at most so many steps; give where it ends, and its choices."""
-    node = country.begin()
+    node = worlds.begin()
     choices: list[int] = []
     for _ in range(steps):
         if node.labels is None:
-            country.expand(node)
+            worlds.expand(node)
             if node.wrong is not None:
                 break
         index = choose(node)
@@ -211,8 +211,8 @@ def walk(country: Country, choose: Chooser, steps: int) -> tuple[Node, list[int]
     return node, choices
 
 
-def _labels(country: Country, choices: Sequence[int]) -> tuple[Label, ...]:
-    node, labels = country.root, list[Label]()
+def _labels(worlds: WorldCache, choices: Sequence[int]) -> tuple[Label, ...]:
+    node, labels = worlds.root, list[Label]()
     for index in choices:
         assert node.labels is not None
         labels.append(node.labels[index])

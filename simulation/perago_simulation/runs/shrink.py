@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from perago_simulation.runs.schedule import Failure
-from perago_simulation.runs.world_cache import Country, actor_of, fault_of
+from perago_simulation.runs.world_cache import WorldCache, actor_of, fault_of
 from perago_simulation.world.model import Label
 
 
@@ -21,14 +21,14 @@ def cost(labels: Sequence[Label]) -> tuple[int, int, int]:
     return sum(fault_of(label) is not None for label in labels), switches, len(labels)
 
 
-def shrink(country: Country, failure: Failure, tries: int = 20_000) -> Failure:
+def shrink(worlds: WorldCache, failure: Failure, tries: int = 20_000) -> Failure:
     """Give the smallest run found that breaks the same property; the given one, if none is smaller."""
     best = failure
     left = tries
     while left > 0:
         for labels in _smaller(best.labels):
             left -= 1
-            tried = follow(country, labels)
+            tried = follow(worlds, labels)
             if tried is not None and tried.property == best.property and cost(tried.labels) < cost(best.labels):
                 best = tried
                 break
@@ -39,14 +39,14 @@ def shrink(country: Country, failure: Failure, tries: int = 20_000) -> Failure:
     return best
 
 
-def follow(country: Country, labels: Sequence[Label]) -> Failure | None:
+def follow(worlds: WorldCache, labels: Sequence[Label]) -> Failure | None:
     """Take the labels that are possible, in order, until something is wrong; ``None`` if nothing becomes wrong."""
-    node = country.begin()
+    node = worlds.begin()
     choices: list[int] = []
     taken: list[Label] = []
     for label in (*labels, None):
         if node.labels is None:
-            country.expand(node)
+            worlds.expand(node)
         assert node.labels is not None
         if label is not None and label in node.labels:
             index = node.labels.index(label)

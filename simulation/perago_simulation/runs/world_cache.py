@@ -1,6 +1,6 @@
-"""The worlds a run passes through, remembered: what is wrong in each, what can happen next, and which of it is a fault.
+"""A cache of the worlds that runs pass through: what is wrong in each, its moves, and which of them are faults.
 
-Runs through known country are quick; in a big setting most worlds are new, and a run costs what exploring them costs.
+Runs through known worlds are quick; in a big setting most worlds are new, and a run costs what exploring them costs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def actor_of(label: Label) -> str:
     return label[2].split(":")[0] if label[0] == "store" else label[0]
 
 
-class Node:
+class CachedWorld:
     """A world with what is wrong in it and, once somebody has been there, what can happen next."""
 
     __slots__ = ("actors", "children", "faults", "labels", "world", "wrong")
@@ -54,19 +54,19 @@ class Node:
         self.world = world
         self.wrong = wrong
         self.labels: tuple[Label, ...] | None = None
-        self.children: tuple[Node, ...] = ()
+        self.children: tuple[CachedWorld, ...] = ()
         self.faults: tuple[str | None, ...] = ()
         self.actors: tuple[str, ...] = ()
 
 
-class Country:
-    """The worlds met so far. At most ``limit`` are remembered; then it forgets them all and starts again."""
+class WorldCache:
+    """The worlds met so far, at most about ``limit``: beyond that the cache is emptied before the next run begins."""
 
     def __init__(self, model: Model, properties: Sequence[Property] = PROPERTIES, limit: int = 300_000) -> None:
         self.model = model
         self.limit = limit
-        self.root = Node(None, None)
-        self._nodes: dict[World, Node] = {}
+        self.root = CachedWorld(None, None)
+        self._nodes: dict[World, CachedWorld] = {}
         self._always = [each for each in properties if each.when is When.ALWAYS]
         self._resting = [each for each in properties if each.when is When.AT_REST]
 
@@ -74,14 +74,14 @@ class Country:
         """Count the worlds that are remembered."""
         return len(self._nodes)
 
-    def begin(self) -> Node:
+    def begin(self) -> CachedWorld:
         """Give where every run begins: nothing has happened, and the moves are the beginnings."""
         if len(self._nodes) > self.limit:
             self._nodes.clear()
-            self.root = Node(None, None)
+            self.root = CachedWorld(None, None)
         return self.root
 
-    def expand(self, node: Node) -> None:
+    def expand(self, node: CachedWorld) -> None:
         """Find out what can happen next. A table, store or runtime that gives up is something wrong with this world."""
         world = node.world
         try:
@@ -93,10 +93,10 @@ class Country:
         node.actors = tuple(actor_of(label) for label, _ in moves)
         node.labels = tuple(label for label, _ in moves)
 
-    def _node(self, world: World) -> Node:
+    def _node(self, world: World) -> CachedWorld:
         node = self._nodes.get(world)
         if node is None:
-            node = self._nodes[world] = Node(world, self._wrong(world))
+            node = self._nodes[world] = CachedWorld(world, self._wrong(world))
         return node
 
     def _wrong(self, world: World) -> tuple[str, str] | None:

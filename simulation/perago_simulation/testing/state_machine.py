@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.runs.schedule import Failure, carry_out
-from perago_simulation.runs.world_cache import Country, Node
+from perago_simulation.runs.world_cache import CachedWorld, WorldCache
 from perago_simulation.testing import strategies
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
@@ -40,7 +40,7 @@ class WorldMachine(RuleBasedStateMachine):
     """Everything that can happen to attempts of your runtime on your store."""
 
     where: ClassVar[st.SearchStrategy[Setting]] = strategies.settings()
-    _countries: ClassVar[dict[tuple[type, Setting], Country]] = {}
+    _caches: ClassVar[dict[tuple[type, Setting], WorldCache]] = {}
 
     def model(self, of: Setting) -> Model:
         """Give what is tried. Override it: ``Embedded`` takes a table, a store, a runtime of your own."""
@@ -51,13 +51,13 @@ class WorldMachine(RuleBasedStateMachine):
         """Begin in a setting, with some trouble ahead. Worlds met in earlier examples are known already."""
         of, troubles = beginning
         mine = (type(self), of)
-        country = self._countries.get(mine)
-        if country is None:
-            if len(self._countries) >= REMEMBERED:
-                self._countries.clear()
-            country = self._countries[mine] = Country(self.model(of), JUDGED, limit=20_000)
-        self.country: Country = country
-        self.node: Node = country.begin()
+        worlds = self._caches.get(mine)
+        if worlds is None:
+            if len(self._caches) >= REMEMBERED:
+                self._caches.clear()
+            worlds = self._caches[mine] = WorldCache(self.model(of), JUDGED, limit=20_000)
+        self.worlds: WorldCache = worlds
+        self.node: CachedWorld = worlds.begin()
         self.choices: list[int] = []
         self.troubles = list(troubles)
 
@@ -91,9 +91,9 @@ class WorldMachine(RuleBasedStateMachine):
     def nothing_is_wrong(self) -> None:
         """Judge the world, and print the line that leads to it if it breaks a property."""
         if self._begun() and self.node.wrong is not None:
-            labels = carry_out(self.country, self.choices)[1]
+            labels = carry_out(self.worlds, self.choices)[1]
             failure = Failure(*self.node.wrong, tuple(self.choices), labels)
-            raise AssertionError(strategies.explain(self.country, failure))
+            raise AssertionError(strategies.explain(self.worlds, failure))
 
     def teardown(self) -> None:
         """Run to rest: without further faults somebody finishes or gives up (L-01), and the promises hold there."""
@@ -112,7 +112,7 @@ class WorldMachine(RuleBasedStateMachine):
         if not self._begun():
             return []
         if self.node.labels is None:
-            self.country.expand(self.node)
+            self.worlds.expand(self.node)
         return [index for index, kind in enumerate(self.node.faults) if (kind is not None) is faults]
 
     def _work(self, which: int) -> None:

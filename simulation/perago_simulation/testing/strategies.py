@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from perago_core.values import Backing
 from perago_simulation.runs.replay_line import command_of
 from perago_simulation.runs.schedule import Chooser, Failure, carry_out
-from perago_simulation.runs.world_cache import ALLOWS, Country, Node
+from perago_simulation.runs.world_cache import ALLOWS, CachedWorld, WorldCache
 from perago_simulation.world.settings import Setting, setting
 
 #: The backings that keep their promises whatever happens; ``soft`` does not, and is there to be broken.
@@ -61,7 +61,7 @@ def chooser(numbers: Sequence[int]) -> Chooser:
     """Give a chooser driven by drawn numbers; after the last of them it takes whatever work is first."""
     left = iter(numbers)
 
-    def choose(node: Node) -> int:
+    def choose(node: CachedWorld) -> int:
         if not node.faults:
             return -1
         index, luck = divmod(next(left, 0), OF_TEN)
@@ -73,30 +73,30 @@ def chooser(numbers: Sequence[int]) -> Chooser:
     return choose
 
 
-def drive(country: Country, numbers: Sequence[int], steps: int = 500) -> Failure | None:
+def drive(worlds: WorldCache, numbers: Sequence[int], steps: int = 500) -> Failure | None:
     """Make the run these numbers stand for, and give how it fails, if it does."""
     choose, made = chooser(numbers), list[int]()
-    node = country.begin()
+    node = worlds.begin()
     while len(made) < steps:
         if node.labels is None:
-            country.expand(node)
+            worlds.expand(node)
         index = choose(node) if node.wrong is None else -1
         if index < 0:
             break
         made.append(index)
         node = node.children[index]
-    return None if node.wrong is None else Failure(*node.wrong, tuple(made), carry_out(country, made)[1])
+    return None if node.wrong is None else Failure(*node.wrong, tuple(made), carry_out(worlds, made)[1])
 
 
-def hold(country: Country, numbers: Sequence[int], steps: int = 500) -> None:
+def hold(worlds: WorldCache, numbers: Sequence[int], steps: int = 500) -> None:
     """Make the run these numbers stand for; if it breaks a property, say how, and how to see it again."""
-    failure = drive(country, numbers, steps)
+    failure = drive(worlds, numbers, steps)
     if failure is not None:
-        raise AssertionError(explain(country, failure))
+        raise AssertionError(explain(worlds, failure))
 
 
-def explain(country: Country, failure: Failure) -> str:
+def explain(worlds: WorldCache, failure: Failure) -> str:
     """Say what failed, how to see it again, and what happened."""
     happened = "\n".join(f"  {number:2} {' '.join(label)}" for number, label in enumerate(failure.labels, start=1))
-    command = command_of(country.model, failure.choices)
+    command = command_of(worlds.model, failure.choices)
     return f"{failure.property}: {failure.problem}\nto see it again: {command}\n{happened}"

@@ -11,14 +11,14 @@ from attrs import frozen
 
 from perago_core.value import Value
 from perago_simulation.explore.exploration import Violation
-from perago_simulation.explore.first_violation import Hunter
+from perago_simulation.explore.first_violation import ViolationSearch
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.report import columns, page, story
 from perago_simulation.runs.replay import replay
 from perago_simulation.runs.replay_line import command_of
 from perago_simulation.runs.schedule import Scheduler, Swarm, simulate
 from perago_simulation.runs.shrink import shrink
-from perago_simulation.runs.world_cache import Country
+from perago_simulation.runs.world_cache import WorldCache
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
 
@@ -36,21 +36,21 @@ class Trial(Value):
     def explore(self, of: Model | Setting, states: int = 1_000_000) -> int:
         """Visit every world within the bounds, or fail; give how many there are."""
         model = Model(of) if isinstance(of, Setting) else of
-        hunter = Hunter(model, JUDGED)
-        found = hunter.first(states)
+        search = ViolationSearch(model, JUDGED)
+        found = search.first(states)
         if found is not None:
             raise self._failed(model, Violation(found.property, found.problem, found.trace))
-        if len(hunter.came_from) >= states:
+        if len(search.came_from) >= states:
             raise AssertionError(f"not every world was visited: stopped after {states:,}; explore a smaller setting")
-        return len(hunter.came_from)
+        return len(search.came_from)
 
     def simulate(self, of: Model | Setting, scheduler: Scheduler | None = None) -> None:
         """Make random runs, or fail with one that breaks a property, shrunk. The same runs every time."""
-        country = Country(Model(of) if isinstance(of, Setting) else of, JUDGED)
-        found = simulate(country, scheduler or Swarm(), self.runs)
+        worlds = WorldCache(Model(of) if isinstance(of, Setting) else of, JUDGED)
+        found = simulate(worlds, scheduler or Swarm(), self.runs)
         if found.failures:
-            small = shrink(country, found.failures[0])
-            raise self._failed(country.model, Violation(small.property, small.problem, small.labels))
+            small = shrink(worlds, found.failures[0])
+            raise self._failed(worlds.model, Violation(small.property, small.problem, small.labels))
 
     def _failed(self, model: Model, found: Violation) -> AssertionError:
         told = story(model, found, JUDGED)

@@ -30,7 +30,7 @@ setup: .venv/.stamp ## Make .venv and install the pinned tools and this project;
 	@touch $@
 
 demo: setup ## Play a data pipeline on Spark in which a worker is killed and another comes back from the dead
-	@$(BIN)/perago demo
+	@$(BIN)/python -m examples.orders
 
 lint: setup ## Check style, types and the direction of imports
 	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint-ruff lint-format lint-mypy lint-pyright lint-imports

@@ -3,10 +3,10 @@
 What task authors need is here, by its short name; everything else is imported from its own module.
 """
 
-from perago_worker.errors import GuardrailViolationError, TaskDefinitionError, TaskTerminalError
-from perago_worker.guardrails import Guardrail, forbid_glob, require_dir, require_file, require_glob
-from perago_worker.progress import progress
-from perago_worker.task import Workspace, task
+from perago_worker.api.errors import GuardrailViolationError, TaskDefinitionError, TaskTerminalError
+from perago_worker.api.guardrails import Guardrail, forbid_glob, require_dir, require_file, require_glob
+from perago_worker.api.progress import progress
+from perago_worker.api.task import Workspace, task
 
 __all__ = [
     "Guardrail",

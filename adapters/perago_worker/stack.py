@@ -5,24 +5,41 @@ Each is imported when it is asked for: whoever runs on the embedded stack needs 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from perago_core.driver import Ports
 from perago_core.failpoints import Reached
 from perago_core.ports import Clock, Coordination, Orchestrator, Store, Workspace
-from perago_worker.clock import SystemClock
-from perago_worker.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
+from perago_worker.api.errors import UserError
+from perago_worker.config.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
 
 if TYPE_CHECKING:
+    from perago_core.driver import Ports
     from perago_lakefs import Connection
 
 
-class StackError(Exception):
+class StackError(UserError):
     """A part cannot be had; the message says which, and what to install or change."""
+
+
+class SystemClock:
+    """Monotonic seconds for decisions, the date for records."""
+
+    def now(self) -> float:
+        """Give monotonic seconds."""
+        return time.monotonic()
+
+    def wall(self) -> int:
+        """Give milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
 
 
 @frozen
@@ -36,6 +53,8 @@ class Stack:
 
     def ports(self, workspace: Workspace | None = None, reached: Reached | None = None) -> Ports:
         """Wrap them for the driver of the core; conversations other than an attempt's need no workspace."""
+        from perago_core.driver import Ports  # noqa: PLC0415  compiles four machines, which a look at workflows does not need
+
         return Ports(
             orchestrator=self.orchestrator,
             store=self.store,

@@ -27,9 +27,9 @@ from perago_core.answers import Done
 from perago_core.ports import Assignment
 from perago_core.results import Acceptance, Completed, Outcome
 from perago_core.values import Backing, CommitRef
-from perago_worker.clock import SystemClock
-from perago_worker.starting import worker_id
-from perago_worker.worker import Worker
+from perago_worker.runtime.bootstrap import worker_id
+from perago_worker.runtime.worker import Worker
+from perago_worker.stack import SystemClock
 from tests.conductor.operating import Operator, eventually
 from tests.conformance.support import MAIN, attempt_of
 from tests.servers.conductor import CONDUCTOR, Conductor

@@ -9,10 +9,10 @@ from pathlib import Path
 from attrs import evolve
 
 from perago_core.values import Backing
+from perago_report.html import page
 from perago_simulation.explore.exploration import Exploration
 from perago_simulation.explore.reductions import Reduction
 from perago_simulation.explore.search import explore
-from perago_simulation.report.html import page
 from perago_simulation.report.story import story
 from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted, simulate
 from perago_simulation.runs.world_cache import WorldCache

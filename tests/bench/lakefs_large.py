@@ -17,7 +17,7 @@ from pathlib import Path
 from attrs import asdict, frozen
 
 from perago_lakefs.client import Connection
-from perago_worker.files.cache import Cache
+from perago_worker.folders.cache import Cache
 from tests.lakefs.syncing import WIDTH, Lake
 
 _BLOCK = 1 << 20

@@ -15,10 +15,10 @@ from perago_core.ports import Sink
 from perago_core.results import Result
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs.store import LakeFSStore
-from perago_worker.clock import SystemClock
-from perago_worker.files.cache import Cache
-from perago_worker.files.folder import Folder, Origin
-from perago_worker.files.rooms import Rooms
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.folder import Folder, Origin
+from perago_worker.folders.sandboxes import Rooms
+from perago_worker.stack import SystemClock
 from tests.lakefs.syncing import WIDTH, Lake
 
 EDITED = "d/00000.bin"

@@ -18,7 +18,7 @@ from attrs import frozen
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import hook
 from perago_lakefs.store import LakeFSStore
-from perago_worker.files.cache import Cache
+from perago_worker.folders.cache import Cache
 from tests.bench import lakefs_transfer
 from tests.bench.lakefs_others import others
 from tests.bench.lakefs_proxy import Proxy, proxy_for

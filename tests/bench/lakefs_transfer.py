@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import urllib3
 
-from perago_worker.files.cache import Cache
+from perago_worker.folders.cache import Cache
 from tests.bench.lakefs_large import figures
 from tests.lakefs.syncing import WIDTH, Lake, numbered
 from tests.servers.lakefs import LakeFS

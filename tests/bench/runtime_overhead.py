@@ -12,9 +12,10 @@ from attrs import frozen
 from perago_core.answers import Done
 from perago_core.ports import Assignment
 from perago_core.values import Target
-from perago_worker.assembly import assemble, load_tasks
-from perago_worker.loading import load
-from perago_worker.pipelines import head_of, pipelines_of
+from perago_worker.api.registry import load_tasks
+from perago_worker.config.load import load
+from perago_worker.pipelines.protocol import head_of, pipelines_of
+from perago_worker.runtime.assembly import assemble
 from perago_worker.stack import open_stack
 
 _TASKS = """

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perago_core.values import TaskStatus
-from perago_worker.pipelines import AttemptView
+from perago_worker.pipelines.protocol import AttemptView
 from tests.conductor.life import Life, new_life
 from tests.conductor.operating import eventually
 from tests.worker.projects import create, environment

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from perago_worker.loading import load
-from perago_worker.pipelines import Pipelines, pipelines_of
-from perago_worker.settings import Settings
+from perago_worker.config.load import load
+from perago_worker.config.settings import Settings
+from perago_worker.pipelines.protocol import Pipelines, pipelines_of
 from perago_worker.stack import Stack
 from tests.worker.projects import Project
 

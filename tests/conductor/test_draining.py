@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from perago_core.values import TaskStatus
-from perago_worker.pipelines import AttemptView
+from perago_worker.pipelines.protocol import AttemptView
 from tests.conductor.operating import Operator
 from tests.conductor.yard import ConductorYard
 from tests.crash.judging import Line, judge_line

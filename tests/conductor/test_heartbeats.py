@@ -9,8 +9,8 @@ from perago_conductor import ConductorOrchestrator
 from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
-from perago_worker.clock import SystemClock
-from perago_worker.heartbeat import Heartbeat
+from perago_worker.runtime.heartbeat import Heartbeat
+from perago_worker.stack import SystemClock
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.operating import Operator
 from tests.conformance.support import done

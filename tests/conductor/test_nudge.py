@@ -13,8 +13,8 @@ from attrs import define, field
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_local.coordination import SqliteCoordination
-from perago_worker.clock import SystemClock
-from perago_worker.nudging import NUDGES, SIGNS, Lookout
+from perago_worker.runtime.liveness import NUDGES, SIGNS, Lookout
+from perago_worker.stack import SystemClock
 from tests.conductor.failover import failover
 from tests.conductor.operating import eventually
 from tests.servers.conductor import Conductor

@@ -14,7 +14,7 @@ import pytest
 
 from perago_core.answers import Done
 from perago_core.values import CommitRef, TaskStatus
-from perago_worker.pipelines import PipelineView
+from perago_worker.pipelines.protocol import PipelineView
 from tests.conductor.life import Life, new_life
 from tests.conductor.operating import Operator, eventually
 from tests.servers.conductor import Conductor

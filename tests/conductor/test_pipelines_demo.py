@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from examples.orders.story import FILES
 from perago_simulation.runs.trace_check import check_trace
-from perago_worker.demo import FILES
 from tests.servers.conductor import Conductor
 from tests.servers.demo import play_on
 from tests.servers.lakefs import LakeFS

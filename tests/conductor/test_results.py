@@ -15,7 +15,7 @@ from perago_core.answers import Done
 from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
-from perago_worker.workspace import Limits
+from perago_worker.folders.workspace import Limits
 from tests.conductor.attempts import FAILED, FIRST_REF, LAST_REF, MAIN, NEXT_REF, completed, polled, reload, wide
 from tests.conductor.operating import Operator
 from tests.conformance.support import done

@@ -21,9 +21,10 @@ from perago_core.failpoints import Failpoint, Reached
 from perago_core.ports import Assignment
 from perago_core.results import Acceptance, Completed, Outcome
 from perago_core.values import TaskStatus
-from perago_worker.assembly import assemble, load_tasks
-from perago_worker.loading import load
-from perago_worker.runtime import Runtime
+from perago_worker.api.registry import load_tasks
+from perago_worker.config.load import load
+from perago_worker.runtime.assembly import assemble
+from perago_worker.runtime.attempt import Runtime
 from tests.conductor.operating import PATIENCE, Operator, eventually
 from tests.conductor.yard import ConductorYard
 from tests.crash.judging import Line, judge_line

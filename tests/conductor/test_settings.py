@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perago_conductor import ConductorOrchestrator
-from perago_worker.loading import load
+from perago_worker.config.load import load
 from perago_worker.stack import StackError, open_stack
 from tests.conductor.attempts import FIRST_REF, MAIN, polled
 from tests.conductor.operating import Operator

@@ -10,8 +10,8 @@ from attrs import define, field
 
 from perago_conductor import ConductorOrchestrator
 from perago_core.values import CommitRef, Target
-from perago_worker.loading import load
-from perago_worker.pipelines import PipelineView, pipelines_of
+from perago_worker.config.load import load
+from perago_worker.pipelines.protocol import PipelineView, pipelines_of
 from perago_worker.stack import open_stack
 from tests.conductor.operating import Operator
 from tests.crash.yard import Yard

@@ -16,8 +16,9 @@ from attrs import evolve
 
 from perago_core.answers import Done
 from perago_core.failpoints import Edge, Failpoint, Reached
-from perago_worker.assembly import assemble, load_tasks
-from perago_worker.loading import load
+from perago_worker.api.registry import load_tasks
+from perago_worker.config.load import load
+from perago_worker.runtime.assembly import assemble
 from perago_worker.stack import open_stack
 
 _POINT = Failpoint("store", "publish", Edge.AFTER)

@@ -15,8 +15,8 @@ from perago_core.driver import run
 from perago_core.ledger.records import Audit, Settlement, SettlementKind, decode
 from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
-from perago_worker.collecting import collect
-from perago_worker.pipelines import AttemptView, PipelineView
+from perago_worker.ops.gc import collect
+from perago_worker.pipelines.protocol import AttemptView, PipelineView
 from tests.crash.yard import LIMIT, REPOSITORY, Yard, done
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from perago_core.values import TaskStatus
-from perago_worker.pipelines import AttemptView
+from perago_worker.pipelines.protocol import AttemptView
 from tests.crash.judging import Line, judge_line, judge_rest
 from tests.crash.yard import WorkerProcess, Yard, wait_for
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perago_core.failpoints import CATALOGUE, Failpoint
-from perago_worker.failing import Fate, Witness, fate_from
+from perago_worker.runtime.failpoints import Fate, Witness, fate_from
 from tests.crash.yard import Yard
 
 HEAD = Failpoint.parse("store.head.after")

@@ -9,9 +9,9 @@ from perago_core.answers import Answer
 from perago_core.ports import Assignment, Orchestrator
 from perago_core.results import Result
 from perago_core.values import Attempt, Backing, TaskSnapshot
-from perago_worker.clock import SystemClock
-from perago_worker.heartbeat import Heartbeat
-from perago_worker.worker import Worker
+from perago_worker.runtime.heartbeat import Heartbeat
+from perago_worker.runtime.worker import Worker
+from perago_worker.stack import SystemClock
 from tests.crash.yard import Yard, done, wait_for
 
 PATIENCE = 4.0

@@ -22,10 +22,10 @@ from perago_local.coordination import SqliteCoordination
 from perago_local.git.store import GitStore
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.orchestrator.workflow import Step, TaskDefinition
-from perago_worker.failing import VARIABLE
-from perago_worker.loading import load
-from perago_worker.pipelines import PipelineView
-from perago_worker.pipelines_embedded import EmbeddedPipelines
+from perago_worker.config.load import load
+from perago_worker.pipelines.embedded import EmbeddedPipelines
+from perago_worker.pipelines.protocol import PipelineView
+from perago_worker.runtime.failpoints import VARIABLE
 from perago_worker.stack import Stack, open_stack
 
 T = TypeVar("T")

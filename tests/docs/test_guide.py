@@ -14,11 +14,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from perago_worker.cli import app
-from perago_worker.loading import load
+from perago_worker.cli import COMMANDS, SIMULATOR
+from perago_worker.config.load import load
 from tests.docs.documents import ROOT, blocks, pages, text
 
 GUIDE = "specs/guide"
@@ -113,9 +111,7 @@ def test_every_command_a_document_shows_exists() -> None:
     """Each line of a block that begins with our command is one that its own help knows."""
     shown = "\n".join(text(page) for page in pages())
     named = set(re.findall(r"^(?:\$ )?perago ([a-z-]+)", shown, re.MULTILINE))
-    known = get_command(app)
-    assert isinstance(known, TyperGroup)
-    assert named <= set(known.commands), sorted(named - set(known.commands))
+    assert named <= {*COMMANDS, *SIMULATOR}, sorted(named - {*COMMANDS, *SIMULATOR})
     assert {"run", "worker", "init-repo", "campaign"} <= named
 
 

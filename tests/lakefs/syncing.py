@@ -19,10 +19,10 @@ from perago_core.values import CommitRef, Target
 from perago_lakefs.client import Connection
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from perago_lakefs.objects.source import LakeFSSource
-from perago_worker.files.cache import Cache
-from perago_worker.files.folder import Folder, Origin
-from perago_worker.files.rooms import Rooms
-from perago_worker.files.tally import MovedListener, nobody
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.folder import Folder, Origin
+from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.transfer_progress import MovedListener, nobody
 from tests.servers.lakefs import LakeFS
 
 WIDTH = 8

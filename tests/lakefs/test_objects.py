@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from perago_core.answers import Done
-from perago_worker.files.cache import Cache
-from perago_worker.files.errors import WorkspaceError
-from perago_worker.files.tally import Moved
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.errors import WorkspaceError
+from perago_worker.folders.transfer_progress import Moved
 from tests.bench.lakefs_large import figures
 from tests.conformance.support import contents, done
 from tests.lakefs.syncing import WIDTH, Lake, numbered

@@ -7,7 +7,7 @@ from attrs import define, field
 from perago_core.values import CommitRef, Target
 from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
-from perago_worker.loading import load
+from perago_worker.config.load import load
 from perago_worker.stack import open_stack
 from tests.crash.yard import FIRST, REPOSITORY, Yard, done
 from tests.lakefs.stranger import Stranger

@@ -16,8 +16,9 @@ from attrs import evolve
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from perago_core.values import Backing
+from perago_report import Story, page
 from perago_simulation.explore.search import explore
-from perago_simulation.report import Story, page, story
+from perago_simulation.report.story import story
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting
 

@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 from playwright.sync_api import Browser, expect
 
-from perago_worker.demo_orders import look
-from perago_worker.demo_page import page
+from examples.orders.page import page
+from examples.orders.result import look
 from tests.pages.test_counterexample_page import CONTRAST, Visit, browser, visit
 from tests.worker import demo_data
 

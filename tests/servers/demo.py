@@ -17,9 +17,9 @@ from pathlib import Path
 
 from attrs import evolve
 
-from perago_worker.demo import FILES, SPARK, TARGET, DemoError, Edition, Ending, play, write_project
-from perago_worker.demo_orders import look
-from perago_worker.loading import load
+from examples.orders.result import look
+from examples.orders.story import FILES, SPARK, TARGET, DemoError, Edition, Ending, play, write_project
+from perago_worker.config.load import load
 from perago_worker.stack import open_stack
 from tests.servers.conductor import Conductor
 from tests.servers.lakefs import LakeFS

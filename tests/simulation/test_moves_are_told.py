@@ -7,9 +7,10 @@ from random import Random
 import pytest
 
 from perago_core.values import Backing
+from perago_report import columns, page, sequence
 from perago_simulation.explore.exploration import Violation
-from perago_simulation.report import columns, page, sequence, story
 from perago_simulation.report import words as w
+from perago_simulation.report.story import story
 from perago_simulation.runs.path import RunPath
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting

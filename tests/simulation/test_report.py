@@ -13,10 +13,10 @@ from attrs import evolve
 
 from perago_core.machine.description import digest
 from perago_core.values import Backing
+from perago_report import Story, columns, page, sentences, sequence
+from perago_report.scenes import Standing
 from perago_simulation.explore.search import explore
-from perago_simulation.report import Story, columns, page, sequence, story
-from perago_simulation.report import words as w
-from perago_simulation.report.scenes import Standing
+from perago_simulation.report.story import story
 from perago_simulation.runs.replay import Stored, store
 from perago_simulation.world.effects import EFFECTS
 from perago_simulation.world.model import Model
@@ -100,7 +100,7 @@ def test_the_story_of_the_erased_publication_says_what_happened() -> None:
 
 
 def test_there_are_words_for_every_command() -> None:
-    assert {kind.__name__ for kind in EFFECTS} == set(w._DOES)  # pyright: ignore[reportPrivateUsage]
+    assert {kind.__name__ for kind in EFFECTS} == set(sentences._DOES)  # pyright: ignore[reportPrivateUsage]
 
 
 @every

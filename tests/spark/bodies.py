@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from perago_spark import Failed, Returned, SparkDatasets
-from perago_worker.datasets import call as call_task
+from perago_worker.spark import call as call_task
 from tests.spark.faults import Marks, Striking
 
 

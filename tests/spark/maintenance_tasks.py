@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from perago_spark import SparkDatasets, exactly
-from perago_worker.task import Workspace, task
+from perago_worker.api.task import Workspace, task
 
 SALES = Workspace(prefix="sales")
 

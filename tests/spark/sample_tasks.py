@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from perago_spark import SparkDatasets
-from perago_worker.errors import TaskTerminalError
-from perago_worker.task import Workspace, task
+from perago_worker.api.errors import TaskTerminalError
+from perago_worker.api.task import Workspace, task
 
 
 class Wanted(BaseModel):

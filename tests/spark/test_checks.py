@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perago_spark import DatasetError, SparkDatasets, require_columns, require_only_columns, require_rows
-from perago_worker.guardrails import check
+from perago_worker.api.guardrails import check
 from tests.spark.desk import datasets
 from tests.spark.frames import numbers
 from tests.spark.lake import Lake

@@ -18,10 +18,10 @@ from perago_core.values import Attempt, CommitRef, Operation
 from perago_spark import DatasetError, SparkWorkspace, WarmBodies
 from perago_spark.format.compaction import check_preserved
 from perago_spark.format.seal import dataset_of
-from perago_worker.datasets import spark_tasks
-from perago_worker.errors import TaskDefinitionError
-from perago_worker.registry import Registry
-from perago_worker.task import task
+from perago_worker.api.errors import TaskDefinitionError
+from perago_worker.api.registry import Registry
+from perago_worker.api.task import task
+from perago_worker.spark import spark_tasks
 from tests.spark.desk import Desk, datasets
 from tests.spark.lake import MAIN, Lake, done
 

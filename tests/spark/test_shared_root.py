@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perago_worker.loading import load
-from perago_worker.pipelines import pipelines_of
+from perago_worker.config.load import load
+from perago_worker.pipelines.protocol import pipelines_of
 from tests.spark.yard import wait_until
 from tests.worker.projects import Project, create, environment
 

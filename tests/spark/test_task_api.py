@@ -11,13 +11,13 @@ import pytest
 from perago_core.driver import drive
 from perago_core.results import Completed, Failed, FailedTerminally, Result
 from perago_spark import SparkWorkspace, WarmBodies
-from perago_worker.body.bodies import Bodies
-from perago_worker.datasets import Workspaces, spark_tasks
-from perago_worker.errors import TaskDefinitionError
-from perago_worker.files.cache import Cache
-from perago_worker.registry import Registry
-from perago_worker.task import Workspace, task
-from perago_worker.workspace import LocalWorkspace
+from perago_worker.api.errors import TaskDefinitionError
+from perago_worker.api.registry import Registry
+from perago_worker.api.task import Workspace, task
+from perago_worker.bodies.pool import Bodies
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.workspace import LocalWorkspace
+from perago_worker.spark import Workspaces, spark_tasks
 from tests.spark.lake import Lake
 
 pytest.importorskip("pyspark")

@@ -6,7 +6,7 @@ import time
 
 from attrs import define
 
-from perago_worker.clock import SystemClock
+from perago_worker.stack import SystemClock
 
 
 @define

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perago_worker.body.bodies import Bodies
+from perago_worker.bodies.pool import Bodies
 from tests.worker.support import TASKS, Bench
 
 

@@ -15,12 +15,12 @@ from perago_core.answers import Answer, Done
 from perago_core.ports import Assignment
 from perago_core.results import Outcome
 from perago_core.values import CommitRef
-from perago_worker.assembly import Assembled, assemble, load_tasks
-from perago_worker.loading import load
-from perago_worker.pipelines import Pipelines, pipelines_of
-from perago_worker.registry import Registry
-from perago_worker.runtime import Runtime
-from perago_worker.settings import PipelineSettings, StepSettings
+from perago_worker.api.registry import Registry, load_tasks
+from perago_worker.config.load import load
+from perago_worker.config.settings import PipelineSettings, StepSettings
+from perago_worker.pipelines.protocol import Pipelines, pipelines_of
+from perago_worker.runtime.assembly import Assembled, assemble
+from perago_worker.runtime.attempt import Runtime
 from perago_worker.stack import Stack
 from tests.worker.projects import IMPATIENT, MAIN, Project, create, new_project
 

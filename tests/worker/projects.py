@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 from perago_core.answers import Answer, Done
 from perago_core.values import CommitRef, Target
 from perago_worker.cli import app
-from perago_worker.loading import load
-from perago_worker.pipelines import PipelineView, pipelines_of
-from perago_worker.pipelines_embedded import EmbeddedPipelines
+from perago_worker.config.load import load
+from perago_worker.pipelines.embedded import EmbeddedPipelines
+from perago_worker.pipelines.protocol import PipelineView, pipelines_of
 from perago_worker.stack import Stack, open_stack
 
 MAIN = Target("lake", "main")

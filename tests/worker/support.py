@@ -14,15 +14,15 @@ from perago_core.ports import Assignment
 from perago_core.results import Result
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_simulation.ports import SimulatedWorld
-from perago_worker.assignments import place_of
-from perago_worker.body.bodies import Bodies
-from perago_worker.body.notes import Note, Transferred
-from perago_worker.files.cache import Cache
-from perago_worker.files.rooms import Rooms
-from perago_worker.registry import Registry
-from perago_worker.runtime import Node, Runtime, pin
-from perago_worker.telemetry import Silence
-from perago_worker.workspace import Limits, LocalWorkspace, Readable
+from perago_worker.api.registry import Registry
+from perago_worker.bodies.notes import Note, Transferred
+from perago_worker.bodies.pool import Bodies
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.workspace import Limits, LocalWorkspace, Readable
+from perago_worker.runtime.assignment import place_of
+from perago_worker.runtime.attempt import Node, Runtime, pin
+from perago_worker.runtime.telemetry import Silence
 
 TASKS = "tests.worker.sample_tasks"
 MAIN = Target("lake", "main")

@@ -13,7 +13,7 @@ import pytest
 from attrs import frozen
 
 from perago_core.results import Failed, FailedTerminally
-from perago_worker.body.bodies import Bodies
+from perago_worker.bodies.pool import Bodies
 from tests.worker.support import FILES, Bench, Input, given, placed
 
 WELL_FORMED = given()

@@ -18,14 +18,14 @@ from attrs import evolve
 from perago_core.answers import Done, Unknown
 from perago_core.attempt.messages import BodyDone, BodyFailed
 from perago_core.results import Completed, Failed
-from perago_worker.body import system
-from perago_worker.body.bodies import Bodies, TemplateError
-from perago_worker.body.lines import Lines
-from perago_worker.body.notes import Logged, Printed, Progressed, Transferred, decode
-from perago_worker.body.running import End, Running, as_text
-from perago_worker.body.spec import Spec
-from perago_worker.body.verdict import Failed as BodySaidNo
-from perago_worker.body.verdict import Succeeded
+from perago_worker.bodies import system
+from perago_worker.bodies.lines import Lines
+from perago_worker.bodies.notes import Logged, Printed, Progressed, Transferred, decode
+from perago_worker.bodies.pool import Bodies, TemplateError
+from perago_worker.bodies.process import End, Running, as_text
+from perago_worker.bodies.spec import Spec
+from perago_worker.bodies.verdict import Failed as BodySaidNo
+from perago_worker.bodies.verdict import Succeeded
 from tests.worker.support import TASKS, Bench, given, processes_with
 
 
@@ -313,7 +313,7 @@ def test_a_killed_template_harms_no_running_body_and_is_replaced(tmp_path: Path)
 WORKER = """
 import sys
 from pathlib import Path
-from perago_worker.body.bodies import Bodies
+from perago_worker.bodies.pool import Bodies
 from tests.worker.test_body import spec
 bodies = Bodies(["tests.worker.sample_tasks"])
 bodies.start(spec(Path(sys.argv[1]), "hang-long")).wait(lambda note: print(note, flush=True))

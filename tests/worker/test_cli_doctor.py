@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perago_worker.doctoring import Finding, examine
-from perago_worker.loading import load
+from perago_worker.config.load import load
+from perago_worker.ops.doctor import Finding, examine
 from tests.worker.projects import Project, create, new_project
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from perago_worker.cli import app
+from perago_worker.cli import COMMANDS, app, load_command
 from tests.worker.projects import Project, environment, new_project
 
 PANELS = ("Work", "Look", "Mend", "Define", "The protocol itself")
-COMMANDS = (
-    "init check run worker extract register diff doctor status explain history audit recover gc demo timeline policy"
+NAMES = (
+    "init check run worker extract register diff doctor status explain history audit recover gc timeline policy "
+    "pipeline init-repo"
 )
 
 
@@ -36,7 +37,7 @@ def test_help_groups_every_command_and_says_what_exit_codes_mean() -> None:
     for panel in PANELS:
         assert f"─ {panel} ─" in shown
     words = shown.split()
-    assert set(COMMANDS.split()) <= set(words)
+    assert set(NAMES.split()) <= set(words)
     assert "Exit codes: 0 it was done" in " ".join(words)
 
 
@@ -154,16 +155,27 @@ def test_the_simulators_commands_are_reached_through_the_same_program(project: P
     assert project.process("explore", "--backing", "hard").returncode == 2
 
 
-def test_a_program_without_the_simulator_says_what_to_install(project: Project) -> None:
-    """Running pipelines needs no simulator; the commands that do say so in one line."""
-    hide = project.folder / "hidden"
-    hide.mkdir()
-    (hide / "sitecustomize.py").write_text("import sys\nsys.modules['perago_simulation'] = None\n", encoding="utf-8")
-    path = f"{hide}{os.pathsep}{environment()['PYTHONPATH']}"
+def test_without_the_simulator_a_run_is_still_told_and_the_simulators_commands_say_what_to_install(
+    project: Project, tmp_path: Path
+) -> None:
+    """Running pipelines and looking at what happened needs neither the simulator nor Hypothesis."""
+    hidden = "import sys\nsys.modules['perago_simulation'] = sys.modules['hypothesis'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(hidden, encoding="utf-8")
+    path = f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}"
     ran = project.process("status", "--all", "--json", PYTHONPATH=path)
     assert ran.returncode == 0, ran.stderr
-    for words in (("timeline", a_task(project)), ("explore",)):
-        missing = project.process(*words, PYTHONPATH=path)
-        assert missing.returncode == 2
-        assert "pip install 'perago-core[simulation]'" in missing.stderr
-        assert "Traceback" not in missing.stderr
+    page = tmp_path / "timeline.html"
+    told = project.process("timeline", a_task(project), "--html", str(page), PYTHONPATH=path)
+    assert told.returncode == 0, told.stderr
+    assert "</html>" in page.read_text(encoding="utf-8")
+    missing = project.process("explore", PYTHONPATH=path)
+    assert missing.returncode == 2
+    assert "pip install 'perago-core[simulation]'" in " ".join(missing.stderr.split())
+
+
+def test_the_help_says_of_each_command_what_the_command_says_itself() -> None:
+    """The help is written down a second time, so that showing it imports no command."""
+    for name, entry in COMMANDS.items():
+        own = load_command(name).help
+        assert own is not None
+        assert " ".join(own.split("\n\n")[0].split()) == entry.help, name

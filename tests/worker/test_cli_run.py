@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from perago_core.answers import Done
 from perago_worker.cli import app
-from perago_worker.loading import load
-from perago_worker.pipelines import pipelines_of
+from perago_worker.config.load import load
+from perago_worker.pipelines.protocol import pipelines_of
 from tests.worker.projects import MAIN, Project, create, new_project
 
 

@@ -15,11 +15,11 @@ from perago_core.names import staging_name
 from perago_core.plan import PublishPlan
 from perago_core.recovery import Mode, sweep
 from perago_core.values import Claim
-from perago_worker.assembly import assemble
-from perago_worker.collecting import Collected, CollectError, collect
-from perago_worker.loading import load
+from perago_worker.config.load import load
+from perago_worker.config.settings import targets_of
+from perago_worker.ops.gc import Collected, CollectError, collect
+from perago_worker.runtime.assembly import assemble
 from perago_worker.stack import Stack
-from perago_worker.starting import targets_of
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN
 

@@ -8,10 +8,10 @@ import pytest
 from attrs import evolve
 from pydantic import ValidationError
 
-from perago_worker.declaring import check_pipeline, quoted
-from perago_worker.loading import SettingsError
-from perago_worker.settings import PipelineSettings, StepSettings
-from perago_worker.task import TaskDefinition, Workspace, definition_of, task
+from perago_worker.api.task import TaskDefinition, Workspace, definition_of, task
+from perago_worker.config.load import SettingsError
+from perago_worker.config.settings import PipelineSettings, StepSettings
+from perago_worker.pipelines.checks import check_pipeline, quoted
 
 
 def _task(name: str, *, read_only: bool = False) -> TaskDefinition:

@@ -1,4 +1,4 @@
-"""``perago demo`` as people run it: a real process, real workers killed and stopped, and a page at the end."""
+"""``make demo`` as people run it: a real process, real workers killed and stopped, and a page at the end."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from examples.orders.story import STEPS, Ending, Promise
 from perago_simulation.runs.trace_check import check_trace
-from perago_worker.demo import STEPS, Ending, Promise
-from perago_worker.pipelines import PipelineView
+from perago_worker.pipelines.protocol import PipelineView
 from tests.worker.projects import environment
 
 
-def perago(*words: str) -> subprocess.CompletedProcess[str]:
+def run(module: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603  our own interpreter and code
-        [sys.executable, "-m", "perago_worker", *words],
+        [sys.executable, "-m", module, *words],
         env=environment(),
         capture_output=True,
         text=True,
@@ -34,7 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def played(place: Path) -> subprocess.CompletedProcess[str]:
-    return perago("demo", "--files", "--folder", str(place))
+    return run("examples.orders", "--files", "--folder", str(place))
 
 
 def test_the_demo_tells_its_story_and_every_promise_holds(played: subprocess.CompletedProcess[str]) -> None:
@@ -78,13 +78,13 @@ def test_the_demo_leaves_a_page_traces_that_agree_with_the_table_and_an_ordinary
         check=True,
     )
     assert len(log.stdout.splitlines()) == 1 + len(STEPS)
-    audit = json.loads(perago("--project", str(place), "audit", "--json").stdout)
+    audit = json.loads(run("perago_worker", "--project", str(place), "audit", "--json").stdout)
     assert sorted(each["kind"] for each in audit) == ["abandoned", *["accepted"] * 3, "not published"]
 
 
 def test_the_demo_wants_a_folder_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "something").write_text("mine", encoding="utf-8")
-    refused = perago("demo", "--folder", str(tmp_path))
+    refused = run("examples.orders", "--folder", str(tmp_path))
     assert refused.returncode == 2
     assert "is not empty: the demo wants a folder of its own" in " ".join(refused.stderr.split())
     assert [each.name for each in tmp_path.iterdir()] == ["something"]

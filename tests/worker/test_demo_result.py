@@ -10,10 +10,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from attrs import evolve
 
-from perago_worker.charting import Chart, drawn, short, tick_step
-from perago_worker.demo import DemoError, Promise
-from perago_worker.demo_orders import look
-from perago_worker.demo_page import page
+from examples.orders.chart import Chart, drawn, short, tick_step
+from examples.orders.page import page
+from examples.orders.result import look
+from examples.orders.story import DemoError, Promise
 from tests.worker import demo_data
 
 pytest.importorskip("pyarrow")

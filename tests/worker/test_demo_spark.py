@@ -1,4 +1,4 @@
-"""``perago demo`` as people run it: the data pipeline on Spark, a killed worker, a zombie, and every row counted."""
+"""``make demo`` as people run it: the data pipeline on Spark, a killed worker, a zombie, and every row counted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from perago_simulation.runs.trace_check import check_trace
-from perago_worker.loading import load
-from perago_worker.pipelines import Pipelines, PipelineView, pipelines_of
+from perago_worker.config.load import load
+from perago_worker.pipelines.protocol import Pipelines, PipelineView, pipelines_of
 from perago_worker.stack import open_stack
 from tests.worker.projects import environment
 
@@ -27,7 +27,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def played(place: Path) -> dict[str, Any]:
     run = subprocess.run(  # noqa: S603  our own interpreter and code
-        [sys.executable, "-m", "perago_worker", "demo", "--json", "--folder", str(place)],
+        [sys.executable, "-m", "examples.orders", "--json", "--folder", str(place)],
         env=environment(),
         capture_output=True,
         text=True,

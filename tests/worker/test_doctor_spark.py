@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from perago_spark.process import java
-from perago_worker import doctoring
-from perago_worker.doctoring import Finding, examine_spark
-from perago_worker.loading import load
-from perago_worker.registry import Registry
+from perago_worker.api.registry import Registry
+from perago_worker.config.load import load
+from perago_worker.ops import doctor
+from perago_worker.ops.doctor import Finding, examine_spark
 
 pytest.importorskip("pyspark")
 
@@ -85,8 +85,8 @@ def test_the_pandas_that_spark_knows_is_wanted(
             raise PackageNotFoundError
         return version
 
-    monkeypatch.setattr(doctoring, "version", installed)
-    (pandas,) = [doctoring.package_found(*each) for each in doctoring.SPARK_PACKAGES if each[0] == "pandas"]
+    monkeypatch.setattr(doctor, "version", installed)
+    (pandas,) = [doctor.package_found(*each) for each in doctor.SPARK_PACKAGES if each[0] == "pandas"]
     assert pandas.fine == fine
     assert "pip install 'pandas>=2.2,<3'" in pandas.fix
 

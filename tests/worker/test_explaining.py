@@ -12,7 +12,7 @@ from attrs import evolve
 from perago_core.answers import Done, Unknown
 from perago_core.plan import PublishPlan
 from perago_core.results import Completed
-from perago_worker.explaining import explain
+from perago_worker.ops.explain import explain
 from perago_worker.stack import Stack
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 

@@ -10,7 +10,7 @@ from perago_core.answers import Answer
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Assignment
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_worker.failing import Fate, WatchedOrchestrator
+from perago_worker.runtime.failpoints import Fate, WatchedOrchestrator
 
 
 class SlowToPoll(SqliteOrchestrator):

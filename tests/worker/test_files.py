@@ -20,12 +20,12 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.ports import Stored
 from perago_core.results import Completed, Failed
 from perago_core.values import CommitRef
-from perago_worker.files.cache import Cache
-from perago_worker.files.errors import TransferUnknownError, WorkspaceError
-from perago_worker.files.folder import Folder, Origin
-from perago_worker.files.keys import layout_of
-from perago_worker.files.rooms import Rooms
-from perago_worker.files.tree import Changes, Difference, Tree, clock_of, keeps_change_times, scan
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
+from perago_worker.folders.folder import Folder, Origin
+from perago_worker.folders.keys import layout_of
+from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.tree import Changes, Difference, Tree, clock_of, keeps_change_times, scan
 from tests.worker.support import FILES, MAIN, Bench, given
 
 
@@ -239,7 +239,7 @@ def test_a_file_system_that_changes_names_is_noticed(place: Place, monkeypatch: 
         found = scan(root)
         return Tree({normalize("NFD", name): seen for name, seen in found.files.items()}, found.folders)
 
-    monkeypatch.setattr("perago_worker.files.folder.scan", decomposed)
+    monkeypatch.setattr("perago_worker.folders.folder.scan", decomposed)
     assert place.make(Contents({"plain": b"1"})).fetched == 1
     with pytest.raises(WorkspaceError, match="a place of its own"):
         place.make(Contents({"k\u00e4se": b"1"}))

@@ -13,9 +13,9 @@ from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Orchestrator
 from perago_core.results import Completed
 from perago_core.values import Attempt
-from perago_worker.assignments import place_of
-from perago_worker.heartbeat import Heartbeat
-from perago_worker.runtime import pin
+from perago_worker.runtime.assignment import place_of
+from perago_worker.runtime.attempt import pin
+from perago_worker.runtime.heartbeat import Heartbeat
 from tests.worker.embedded import Embedded, Faulty, always, embedded
 from tests.worker.projects import TASKS
 

@@ -21,10 +21,10 @@ from perago_core.answers import Done
 from perago_core.attempt.messages import BodyFailed
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target
-from perago_worker.inside import InTheWorker
-from perago_worker.loading import load
-from perago_worker.pipelines import pipelines_of
-from perago_worker.recovering import recovery_of
+from perago_worker.config.load import load
+from perago_worker.pipelines.protocol import pipelines_of
+from perago_worker.pipelines.recovery_task import recovery_of
+from perago_worker.runtime.internal_tasks import InternalTask
 from tests.worker.embedded import Died, Embedded, Faulty, embedded
 from tests.worker.projects import IMPATIENT, Project, create, new_project
 
@@ -96,6 +96,11 @@ def test_a_starting_worker_logs_it_and_recover_still_knows(project: Project) -> 
     later = project.process("recover")
     assert "no open intent; nothing to recover" in later.stdout
     assert f"the accepted result of task {the_task(project)} was found lost by" in later.stderr
+    audited = " ".join(project.process("audit").stdout.split())
+    records = json.loads(project.process("audit", "--json").stdout)
+    (record,) = [each for each in records if each["kind"] == "accepted lost"]
+    assert record["worker"] != record["settled_by"]
+    assert f"attempt 1: left open by {record['worker']}, settled by {record['settled_by']}" in audited
 
 
 def test_explain_never_says_that_it_stays(project: Project) -> None:
@@ -138,7 +143,7 @@ def test_the_sweep_before_a_publication_logs_and_counts_it(worker: Embedded, cap
 def test_the_recovery_task_fails_with_it(worker: Embedded, caplog: pytest.LogCaptureFixture) -> None:
     place = Attempt("w", "t", 0, "w/t", 1, "run-1", Target("-", "-"), CommitRef("-"), Backing.SOFT, read_only=True)
     recovery = recovery_of("p-recover", Target("lake", "main"), worker.stack)
-    ended = InTheWorker(recovery, '{"workflow": "w-1", "reason": "it failed"}').run(place)
+    ended = InternalTask(recovery, '{"workflow": "w-1", "reason": "it failed"}').run(place)
     assert isinstance(ended, Done)
     assert isinstance(ended.value, BodyFailed)
     assert ended.value.terminal

@@ -12,7 +12,7 @@ import pytest
 from perago_conductor.documents import output_of
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing
-from perago_worker.schema import input_schema, output_schema
+from perago_worker.api.schema import input_schema, output_schema
 from tests.worker.embedded import Embedded, embedded
 from tests.worker.projects import MAIN
 

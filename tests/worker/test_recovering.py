@@ -12,12 +12,12 @@ from pydantic import BaseModel
 from perago_core.answers import Done
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.values import Attempt, Backing, CommitRef, Target
-from perago_worker.errors import TaskTerminalError
-from perago_worker.inside import InTheWorker
-from perago_worker.loading import load
-from perago_worker.recovering import own_tasks, recovery_of
+from perago_worker.api.errors import TaskTerminalError
+from perago_worker.api.task import TaskDefinition, definition_of, task
+from perago_worker.config.load import load
+from perago_worker.pipelines.recovery_task import own_tasks, recovery_of
+from perago_worker.runtime.internal_tasks import InternalTask
 from perago_worker.stack import Stack
-from perago_worker.task import TaskDefinition, definition_of, task
 from tests.worker.projects import MAIN, Project, create, new_project
 
 ATTEMPT = Attempt("w", "t", 0, "w/t", 1, "run-1", Target("-", "-"), CommitRef("-"), Backing.SOFT, read_only=True)
@@ -44,7 +44,7 @@ def _own() -> TaskDefinition:
 
 
 def _run(definition: TaskDefinition, params: str) -> BodyEvent:
-    answer = InTheWorker(definition, params).run(ATTEMPT)
+    answer = InternalTask(definition, params).run(ATTEMPT)
     assert isinstance(answer, Done)
     return answer.value
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from perago_core.answers import Done, NotDone
-from perago_worker.files.errors import WorkspaceError
-from perago_worker.files.rooms import Rooms, erase
+from perago_worker.folders.errors import WorkspaceError
+from perago_worker.folders.sandboxes import Rooms, erase
 from tests.worker.support import Bench
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from perago_worker.files.rooms import Rooms
+from perago_worker.folders.sandboxes import Rooms
 rooms = Rooms(Path(sys.argv[1]))
 for name in sys.argv[2:]:
     (rooms.enter(name).work / "file").write_text("mine")
@@ -163,7 +163,7 @@ WORKER = """
 import sys
 import time
 from pathlib import Path
-from perago_worker.body.bodies import Bodies
+from perago_worker.bodies.pool import Bodies
 from tests.worker.support import Bench, TASKS
 bench = Bench(Path(sys.argv[1]), Bodies([TASKS]))
 attempt = bench.attempt(sys.argv[2])

@@ -15,8 +15,8 @@ from attrs import define, evolve
 
 from perago_core.results import Completed, FailedTerminally, Outcome
 from perago_core.values import Attempt, TaskStatus
-from perago_worker.pipelines import PipelineView
-from perago_worker.settings import PipelineSettings, StepSettings
+from perago_worker.config.settings import PipelineSettings, StepSettings
+from perago_worker.pipelines.protocol import PipelineView
 from tests.worker.embedded import Embedded, embedded
 from tests.worker.projects import MAIN
 

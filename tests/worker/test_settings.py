@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from perago_worker.loading import FAMILIAR, SettingsError, find_project, load
-from perago_worker.settings import Settings
+from perago_worker.cli.project import find_project
+from perago_worker.config.load import FAMILIAR, SettingsError, load
+from perago_worker.config.settings import Settings
 
 SECRET = "not-for-your-eyes"  # noqa: S105  the test looks for it
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perago_worker.loading import SettingsError, load
+from perago_worker.config.load import SettingsError, load
 
 CONFIGURATION = """
 [spark]

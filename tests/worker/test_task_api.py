@@ -16,12 +16,12 @@ from pydantic import BaseModel, RootModel
 import perago_worker
 from perago_core.values import CommitRef, Target
 from perago_worker import TaskDefinitionError, Workspace, progress, require_file, require_glob, task
-from perago_worker.contract import WorkspaceRef, read_input
-from perago_worker.errors import InputError, one_line
-from perago_worker.guardrails import check, forbid_glob, require_dir
-from perago_worker.registry import Registry
-from perago_worker.schema import input_schema, output_schema
-from perago_worker.task import TaskDefinition, definition_of
+from perago_worker.api.errors import InputError, one_line
+from perago_worker.api.guardrails import check, forbid_glob, require_dir
+from perago_worker.api.registry import Registry
+from perago_worker.api.schema import input_schema, output_schema
+from perago_worker.api.task import TaskDefinition, definition_of
+from perago_worker.runtime.assignment import WorkspaceRef, read_input
 from tests.worker import sample_tasks
 from tests.worker.support import TASKS
 

@@ -11,9 +11,9 @@ import pytest
 from attrs import define, field
 
 from perago_core.budget import PublishBudget
-from perago_worker.starting import StartError
-from perago_worker.task import TaskDefinition, Workspace, definition_of, task
-from perago_worker.taskdefs import document, response_timeout, settle_drift
+from perago_worker.api.task import TaskDefinition, Workspace, definition_of, task
+from perago_worker.pipelines.taskdefs import document, response_timeout, settle_drift
+from perago_worker.runtime.bootstrap import StartError
 
 BUDGET = PublishBudget(heartbeat_interval=2.5, completion_reserve=10)
 

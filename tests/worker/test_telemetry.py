@@ -25,7 +25,7 @@ from perago_core.machine.trace import TraceRecord
 from perago_core.plan import PublishPlan
 from perago_core.results import Completed, Failed
 from perago_core.values import Attempt, Backing, CommitRef
-from perago_worker.telemetry import COUNTERS, OpenTelemetry, Silence, instruments, trace_file
+from perago_worker.runtime.telemetry import COUNTERS, OpenTelemetry, Silence, instruments, trace_file
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN, TASKS, new_project
 

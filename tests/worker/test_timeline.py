@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from perago_simulation.report.scenes import Scene, Standing, Story
+from perago_report.scenes import Scene, Standing, Story
 from perago_simulation.runs.trace_check import check_trace
-from perago_worker.loading import load
-from perago_worker.pipelines import pipelines_of
-from perago_worker.timeline import timeline
+from perago_worker.config.load import load
+from perago_worker.ops.timeline import timeline
+from perago_worker.pipelines.protocol import pipelines_of
 from tests.worker.projects import IMPATIENT, Project, killed_run, new_project
 
 

@@ -26,9 +26,10 @@ from perago_core.values import (
     TaskSnapshot,
     TaskStatus,
 )
-from perago_simulation.report import page
-from perago_simulation.report.recorded import Recording, Word, read, tell
-from perago_simulation.report.scenes import Standing, Story
+from perago_report import page
+from perago_report.recording import Recording, Word, read
+from perago_report.scenes import Standing, Story
+from perago_report.timeline import tell
 
 VECTORS = Path(__file__).parents[2] / "specs" / "vectors" / "attempt.json"
 MAIN = Target("lake", "main")

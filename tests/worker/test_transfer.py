@@ -11,11 +11,11 @@ from attrs import define, field
 from perago_core.answers import Answer, Done
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
-from perago_worker.files.cache import Cache
-from perago_worker.files.folder import Folder, Origin
-from perago_worker.files.rooms import Rooms
-from perago_worker.files.tally import Moved, MovedListener, Tally, Watched, nobody, paced
-from perago_worker.files.transfer import Direct
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.folder import Folder, Origin
+from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.transfer import Direct
+from perago_worker.folders.transfer_progress import Moved, MovedListener, Tally, Watched, nobody, paced
 from tests.worker.test_files import Contents, Uploads
 
 FILES = {"a": b"1" * 70_000, "b": b"2" * 3, "same as b": b"2" * 3, "empty": b""}

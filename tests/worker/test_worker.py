@@ -16,7 +16,7 @@ from attrs import define, field
 from perago_core.answers import Unknown
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
-from perago_worker.worker import PATIENCE_WITH_OURSELVES, Worker
+from perago_worker.runtime.worker import PATIENCE_WITH_OURSELVES, Worker
 from tests.worker.embedded import Embedded, Faulty, embedded
 
 LIMIT = 60.0

@@ -5,26 +5,77 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
-from perago_worker.cli import define, initrepo, look, mend, records, running, show, telling, work
-from perago_worker.cli.console import Project, complain
-from perago_worker.cli.engines import engines
-from perago_worker.loading import find_project
+if TYPE_CHECKING:
+    from typer._click import Command, Context
 
-#: The simulator's commands, loaded when one is used: running a pipeline needs no Hypothesis.
-_SIMULATOR = {
-    "explore": "Explore every interleaving within bounds, and show what breaks.",
-    "simulate": "Run the protocol at random, and shrink what breaks.",
-    "campaign": "Make random runs by the million, in processes or on Spark, and keep what they came to as a table.",
-    "replay": "Replay one line.",
-    "mutants": "Break the table in every small way, and see who notices.",
-    "windows": "Die at every point of every path, and say what comes of it.",
-    "ladder": "Say what each backing promises in each environment.",
-    "check-trace": "Replay a worker's trace through the table.",
-    "diagram": "Draw a machine.",
+_WORK, _LOOK, _MEND, _DEFINE, _PROTOCOL = "Work", "Look", "Mend", "Define", "The protocol itself"
+
+
+class Entry(NamedTuple):
+    """A command in the help. Its module is named after it and is imported when the command is used."""
+
+    panel: str
+    help: str
+
+
+#: Everything ``perago --help`` shows. A test compares each text with the docstring of the command itself.
+COMMANDS = {
+    "init": Entry(_WORK, "Write a small working project: a configuration and three tasks."),
+    "check": Entry(_WORK, "Read the configuration and import the tasks; say what is there."),
+    "worker": Entry(_WORK, "Poll for tasks and run them. SIGTERM drains; a second one stops."),
+    "run": Entry(
+        _WORK,
+        "Run a pipeline or a single task here. What a pipeline's steps quote as ${params.NAME} is given by --param.",
+    ),
+    "status": Entry(_LOOK, "Show what runs, and with --all what ran."),
+    "history": Entry(_LOOK, "Draw the branch: every publication, newest first."),
+    "explain": Entry(_LOOK, "Say what branch, ledger and orchestrator say of an attempt, and what follows."),
+    "doctor": Entry(_LOOK, "Look at every dependency and permission a worker needs; exit code 1 if one is missing."),
+    "timeline": Entry(
+        _LOOK,
+        "Tell a run step by step, from the traces of its workers: who asked for what, what was answered, what then.",
+    ),
+    "audit": Entry(_LOOK, "List how every publication was settled: one record for each, for good."),
+    "policy": Entry(_LOOK, "Show the decision of the cluster on how publications are fenced."),
+    "recover": Entry(
+        _MEND,
+        "Say what became of intents nobody finished; with --settle or --exclusive also do something about it.",
+    ),
+    "gc": Entry(
+        _MEND,
+        "Remove staging names and folders of attempts that ended, and what is left of workflows that are long over.",
+    ),
+    "extract": Entry(_DEFINE, "Write the definitions of the project's tasks as JSON, as Conductor takes them."),
+    "register": Entry(_DEFINE, "Make the project's tasks known to the orchestrator."),
+    "diff": Entry(
+        _DEFINE, "Show where what is registered is not what is declared; exit code 1 if there is a difference."
+    ),
+    "pipeline": Entry(_DEFINE, "Define pipelines at the orchestrator."),
+    "init-repo": Entry(
+        _DEFINE,
+        "Install the hook on a branch of a lakeFS repository, or upgrade it, as one commit; exit code 1 if it cannot.",
+    ),
+}
+#: The simulator's commands. Running a pipeline needs no Hypothesis, so they are handed on to ``perago_simulation``.
+SIMULATOR = {
+    "explore": Entry(_PROTOCOL, "Explore every interleaving within bounds, and show what breaks."),
+    "simulate": Entry(_PROTOCOL, "Run the protocol at random, and shrink what breaks."),
+    "campaign": Entry(
+        _PROTOCOL,
+        "Make random runs by the million, in processes or on Spark, and keep what they came to as a table.",
+    ),
+    "replay": Entry(_PROTOCOL, "Replay one line."),
+    "mutants": Entry(_PROTOCOL, "Break the table in every small way, and see who notices."),
+    "windows": Entry(_PROTOCOL, "Die at every point of every path, and say what comes of it."),
+    "ladder": Entry(_PROTOCOL, "Say what each backing promises in each environment."),
+    "check-trace": Entry(_PROTOCOL, "Replay a worker's trace through the table."),
+    "diagram": Entry(_PROTOCOL, "Draw a machine."),
 }
 
 _EXIT_CODES = (
@@ -33,7 +84,62 @@ _EXIT_CODES = (
     "Results go to standard output, everything else to standard error; every command takes --json."
 )
 
+
+class LazyCommands(TyperGroup):
+    """Shows every command from the tables above, and imports the one that is used."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Name all commands in the order of the tables."""
+        del ctx
+        return [*COMMANDS, *SIMULATOR]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Make what the help shows of a command."""
+        del ctx
+        entry = COMMANDS.get(cmd_name) or SIMULATOR.get(cmd_name)
+        return None if entry is None else TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """Import the command that is used."""
+        name, shown, rest = super().resolve_command(ctx, args)
+        return name, None if shown is None or name is None else load_command(name), rest
+
+
+def load_command(name: str) -> Command:
+    """Import a command's module and make the command of its function, or of its ``app`` if it has several."""
+    if name in SIMULATOR:
+        as_given = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
+        single = typer.Typer(add_completion=False)
+        single.command(name, context_settings=as_given)(_simulator(name))
+        return get_command(single)
+    from perago_worker.cli.console import teaching  # noqa: PLC0415  `perago --help` needs no console of ours
+
+    python_name = name.replace("-", "_")
+    module = import_module(f"perago_worker.cli.{python_name}")
+    several: typer.Typer | None = getattr(module, "app", None)
+    if several is not None:
+        return get_group(several)
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    single.command(name)(teaching(getattr(module, python_name)))
+    return get_command(single)
+
+
+def _simulator(name: str) -> Callable[[typer.Context], None]:
+    def command(context: typer.Context) -> None:
+        from perago_worker.cli.campaign_engines import engines  # noqa: PLC0415  needs the simulator
+        from perago_worker.cli.console import complain  # noqa: PLC0415  as above
+
+        try:
+            simulator: Any = import_module("perago_simulation.cli")
+        except ImportError as missing:
+            complain(f"{missing.name} is not installed: pip install 'perago-core[simulation]'")
+        simulator.app([name, *context.args], prog_name="perago", obj=engines())
+
+    return command
+
+
 app = typer.Typer(
+    cls=LazyCommands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -54,6 +160,8 @@ def perago(
     ] = [],  # noqa: B006  typer reads it, nobody changes it
 ) -> None:
     """Publish the result of exactly one attempt."""
+    from perago_worker.cli.project import Project, find_project  # noqa: PLC0415  `perago --help` is about no project
+
     overrides: dict[str, Any] = {}
     for each in given:
         key, sign, value = each.partition("=")
@@ -67,30 +175,5 @@ def perago(
     context.obj = found = Project(find_project(project), overrides)
     context.call_on_close(found.close)
 
-
-def _simulator(name: str) -> Callable[[typer.Context], None]:
-    def command(context: typer.Context) -> None:
-        try:
-            simulator: Any = import_module("perago_simulation.cli")
-        except ImportError as missing:
-            complain(f"{missing.name} is not installed: pip install 'perago-core[simulation]'")
-        simulator.app([name, *context.args], prog_name="perago", obj=engines())
-
-    return command
-
-
-_WORK, _LOOK, _MEND, _DEFINE, _PROTOCOL = "Work", "Look", "Mend", "Define", "The protocol itself"
-work.add_to(app, _WORK)
-running.add_to(app, _WORK)
-show.add_to(app, _WORK)
-look.add_to(app, _LOOK)
-telling.add_to(app, _LOOK)
-records.add_to(app, _LOOK)
-mend.add_to(app, _MEND)
-define.add_to(app, _DEFINE)
-initrepo.add_to(app, _DEFINE)
-_AS_GIVEN = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
-for _name, _help in _SIMULATOR.items():
-    app.command(_name, help=_help, context_settings=_AS_GIVEN, rich_help_panel=_PROTOCOL)(_simulator(_name))
 
 __all__ = ["app"]

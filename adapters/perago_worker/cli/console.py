@@ -10,22 +10,14 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import wraps
-from pathlib import Path
 from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
-from attrs import define, field
 from rich.console import Console
 from rich.logging import RichHandler
 
-from perago_worker.assembly import load_tasks
-from perago_worker.errors import TaskDefinitionError
-from perago_worker.loading import SettingsError, find_project, load
-from perago_worker.registry import Registry
-from perago_worker.settings import Settings
-from perago_worker.stack import Stack, StackError, open_stack
-from perago_worker.starting import StartError
-from perago_worker.telemetry import log
+from perago_worker.api.errors import UserError
+from perago_worker.runtime.telemetry import log
 
 P = ParamSpec("P")
 
@@ -35,51 +27,8 @@ messages = Console(stderr=True, highlight=False, soft_wrap=True)
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-class CommandError(Exception):
+class CommandError(UserError):
     """What was asked for cannot be done; the message says why and what to do instead."""
-
-
-_MISTAKES = (CommandError, SettingsError, StackError, StartError, TaskDefinitionError)
-
-
-@define
-class Project:
-    """The project a command is about, read when it is needed."""
-
-    folder: Path = field(factory=lambda: find_project(Path.cwd()))
-    overrides: dict[str, Any] = field(factory=dict[str, Any])
-    _settings: Settings | None = field(default=None, init=False)
-    _stack: Stack | None = field(default=None, init=False)
-
-    @property
-    def settings(self) -> Settings:
-        """Give the settings."""
-        if self._settings is None:
-            self._settings = load(self.folder, self.overrides)
-        return self._settings
-
-    @property
-    def stack(self) -> Stack:
-        """Give the systems the settings name."""
-        if self._stack is None:
-            self._stack = open_stack(self.settings)
-        return self._stack
-
-    def close(self) -> None:
-        """Close the systems, if they were opened."""
-        if self._stack is not None:
-            self._stack.close()
-            self._stack = None
-
-    def tasks(self) -> Registry:
-        """Import the tasks."""
-        return load_tasks(self.settings, self.folder)
-
-
-def project_of(context: typer.Context) -> Project:
-    """Give the project the command line named, or the one around the current folder."""
-    found = context.find_object(Project)
-    return Project() if found is None else found
 
 
 def teaching(command: Callable[P, None]) -> Callable[P, None]:
@@ -89,7 +38,7 @@ def teaching(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except _MISTAKES as mistake:
+        except UserError as mistake:
             complain(str(mistake))
         except OSError as error:
             complain(f"{error.filename or 'a file'}: {error.strerror or error}; `perago doctor` looks at every folder")
@@ -99,12 +48,6 @@ def teaching(command: Callable[P, None]) -> Callable[P, None]:
             raise
 
     return run
-
-
-def add_commands(app: typer.Typer, panel: str, **commands: Callable[..., None]) -> None:
-    """Add commands under their names, in one panel of the help."""
-    for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(teaching(command))
 
 
 def complain(message: str) -> NoReturn:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from perago_simulation.report import Story, page
+from perago_report import Story, page
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perago_report import Story
 from perago_simulation.catalogue.ladder import Rung
 from perago_simulation.explore.exploration import Exploration, Violation
-from perago_simulation.report import Story
 from perago_simulation.runs.replay import Step, replay
 from perago_simulation.runs.replay_line import line_of
 from perago_simulation.runs.schedule import Failure, Simulation

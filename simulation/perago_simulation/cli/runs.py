@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from perago_report import columns, sequence
 from perago_simulation.cli import data
 from perago_simulation.cli.console import remarks, results, spinning, write_json, write_page
 from perago_simulation.cli.options import (
@@ -25,7 +26,7 @@ from perago_simulation.cli.options import (
 )
 from perago_simulation.explore.exploration import Exploration, Limits, Violation
 from perago_simulation.explore.search import explore
-from perago_simulation.report import columns, sequence, story
+from perago_simulation.report.story import story
 from perago_simulation.runs.replay import ReplayError, Stored, replay
 from perago_simulation.runs.replay_line import LineError, command_of, model_of, read_line
 from perago_simulation.runs.schedule import Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate

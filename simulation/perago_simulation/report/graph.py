@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from perago_simulation.report.scenes import Node, Place, Standing
+from perago_report.scenes import Node, Place, Standing
 from perago_simulation.runs.replay import Step
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.state import COMPLETED, World

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perago_core.machine.description import digest
+from perago_report.scenes import Fired, Line, Node, Scene, Story
+from perago_report.sentences import COORDINATION, FAULT, ORCHESTRATOR, STORE, STRANGER, plan
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.report import words
 from perago_simulation.report.graph import graphs
-from perago_simulation.report.scenes import Fired, Line, Node, Scene, Story
 from perago_simulation.runs.replay import Step, Stored, replay, replay_stored
 from perago_simulation.world.model import Model
 from perago_simulation.world.state import (
@@ -66,7 +67,7 @@ def _lanes(scenes: Sequence[Scene]) -> tuple[str, ...]:
     """Order the lanes as the work flows: who hands out, who works, what is worked on, who interferes."""
     seen = dict.fromkeys(each for scene in scenes for each in (scene.lane, scene.peer) if each)
     runs = sorted((each for each in seen if words.is_execution(each)), key=lambda each: int(each[1:]))
-    known = (words.ORCHESTRATOR, *runs, words.STORE, words.COORDINATION, words.STRANGER, words.FAULT)
+    known = (ORCHESTRATOR, *runs, STORE, COORDINATION, STRANGER, FAULT)
     return (*(each for each in known if each in seen), *(each for each in seen if each not in known))
 
 
@@ -135,7 +136,7 @@ def _requests(world: World | None) -> list[Line]:
 
 def _request(request: Request) -> Line:
     nobody = "" if request.awaited else ", nobody waits for it"
-    return Line(f"e{request.run}", words.plan(request.plan) + nobody, "begun" if request.begun else "sent")
+    return Line(f"e{request.run}", plan(request.plan, TARGET.branch) + nobody, "begun" if request.begun else "sent")
 
 
 def _records(world: World | None) -> list[Line]:

@@ -7,13 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from perago_core.attempt import messages as m
-from perago_core.plan import PlanKind, PublishPlan
+from perago_report.sentences import COLLECTOR, COORDINATION, FAULT, ORCHESTRATOR, READS, STORE, STRANGER, does, plan
 from perago_simulation.runs.replay import Step
 from perago_simulation.world.state import COMPLETED, OPEN, TARGET, World
-
-#: The names of the lanes that are not executions.
-ORCHESTRATOR, STORE, COORDINATION, STRANGER, FAULT = "orchestrator", "store", "coordination", "stranger", "fault"
-COLLECTOR = "collector"
 
 #: Whom an execution talks to, by command, where it is not the store.
 _TO: Mapping[str, str] = {
@@ -23,39 +19,6 @@ _TO: Mapping[str, str] = {
     "AcquireLease": COORDINATION,
     "AwaitTakeover": "",
 }
-#: Commands that only look: what matters about them comes back.
-READS = frozenset({"ReloadTask", "ReadOwners", "ReadHead", "ReadCommit", "ReadClaim", "ListClaims"})
-
-_PLAN: Mapping[PlanKind, str] = {
-    PlanKind.MERGE: "merge {commit} into {branch}",
-    PlanKind.REPLACE: "replace {branch}'s head by {commit}",
-    PlanKind.RETURN: "return {branch} to {commit}",
-}
-
-_DOES: Mapping[str, str] = {
-    "ReloadTask": "checks its task",
-    "OpenStaging": "opens its staging branch",
-    "Upload": "uploads what it changed",
-    "CommitStaging": "commits its staging branch",
-    "MakeClaim": "claims the right to publish",
-    "ReadClaim": "reads its claim back",
-    "ListClaims": "lists the claims of its task",
-    "ReadOwners": "asks who owns the other claims",
-    "SettleIntents": "settles open intents",
-    "AcquireLease": "asks for the lease",
-    "AwaitTakeover": "waits until older requests have run out",
-    "RevokeOlder": "revokes the names of older attempts",
-    "PassBarrier": "passes the store's barrier",
-    "ArmIntent": "writes down what it is about to do",
-    "ReadHead": "looks at {branch}",
-    "DropStaging": "deletes its own staging name",
-    "ReadCommit": "reads the published commit back",
-    "Report": "reports",
-    "ConfirmIntent": "confirms its intent",
-    "SettleIntent": "settles its intent",
-    "CleanUp": "cleans up",
-}
-
 Said: TypeAlias = Callable[[Any], str]
 
 
@@ -111,22 +74,12 @@ def says(step: Step) -> str:
     return f"{what} {about}".strip() if say is None else say(step, about)
 
 
-def plan(what: PublishPlan, branch: str = TARGET.branch, commit: str = "") -> str:
-    """Say what a publication is to do; ``commit`` is what its commit is called, if not by its ref."""
-    return _PLAN[what.kind].format(commit=commit or what.commit, branch=branch)
-
-
-def does(command: str, branch: str = TARGET.branch) -> str:
-    """Say what an execution does when it asks for this."""
-    return _DOES.get(command, _spaced(command)).format(branch=branch)
-
-
 def _execution(step: Step) -> str:
     who, what, about = step.label
     if what == "Publish":
         mine = [request for request in step.after.requests if f"e{request.run}" == who]
-        return f"asks to {plan(mine[0].plan)}" if mine and about != "stops waiting" else about
-    doing = does(what)
+        return f"asks to {plan(mine[0].plan, TARGET.branch)}" if mine and about != "stops waiting" else about
+    doing = does(what, TARGET.branch)
     if about == "dropped":
         return f"{doing}: the request is lost"
     if about == "landed, answer lost":
@@ -158,11 +111,6 @@ def _alive(step: Step) -> str:
 
 def _status(value: str) -> str:
     return {"IN_PROGRESS": "still open"}.get(value, value.replace("_", " ").lower())
-
-
-def _spaced(name: str) -> str:
-    """Turn ``ReadSomething``, a command this module has no words for, into ``read something``."""
-    return re.sub(r"(?<=.)([A-Z])", r" \1", name).lower()
 
 
 def _install(step: Step, about: str) -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_core.value import Value
+from perago_report import columns, page
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.first_violation import ViolationSearch
 from perago_simulation.properties.register import JUDGED
-from perago_simulation.report import columns, page, story
+from perago_simulation.report.story import story
 from perago_simulation.runs.replay import replay
 from perago_simulation.runs.replay_line import command_of
 from perago_simulation.runs.schedule import Scheduler, Swarm, simulate

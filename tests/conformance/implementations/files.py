@@ -13,11 +13,11 @@ from attrs import frozen
 from perago_core.values import Attempt
 from perago_local.git import GitStore
 from perago_worker import TaskTerminalError, Workspace, task
-from perago_worker.body.bodies import Bodies
-from perago_worker.files.cache import Cache
-from perago_worker.files.rooms import Rooms
-from perago_worker.registry import Registry
-from perago_worker.workspace import LocalWorkspace
+from perago_worker.api.registry import Registry
+from perago_worker.bodies.pool import Bodies
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.workspace import LocalWorkspace
 from tests.conformance.bodies import BODIES, Files, Folder, TerminalError
 from tests.conformance.harness import Opener, StoreHarness, WorkspaceHarness
 from tests.conformance.implementations.git import GitHarness

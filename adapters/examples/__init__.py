@@ -1,0 +1,1 @@
+"""Examples that run from a source checkout; they are not installed."""

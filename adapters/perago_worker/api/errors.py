@@ -1,0 +1,47 @@
+"""What can be wrong with a task, said so that the reader knows what to change.
+
+Three of these are for task authors: one to raise, one to meet while the module is imported, one to raise in a check.
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """What was asked for cannot be done; the message says why and what to do. Commands show it as one line."""
+
+
+class TaskTerminalError(Exception):
+    """Raise it in a body to say that trying again cannot help: the task fails terminally, without retries."""
+
+
+class TaskDefinitionError(UserError, TypeError):
+    """A task is declared in a way that cannot run. Raised where it is declared, before anything is polled."""
+
+
+class GuardrailViolationError(Exception):
+    """A workspace is not as a guardrail wants it. Raised by guardrails; a check of your own may raise anything."""
+
+
+class InputError(ValueError):
+    """A task's input does not follow the contract. Trying again cannot mend it, so the task fails terminally."""
+
+    def __init__(self, expected: str, found: str, fix: str) -> None:
+        super().__init__(expected, found, fix)
+        self.expected = expected
+        self.found = found
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"bad input: expected {self.expected}; found {self.found}. {self.fix}"
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """Make a reason short enough to read in a list of tasks: one line, its end cut off."""
+    joined = " ".join(text.split())
+    return joined if len(joined) <= limit else f"{joined[: limit - 1]}…"
+
+
+def said(error: BaseException) -> str:
+    """Name an exception as people write it: its type and, if it says anything, its words."""
+    words = str(error).strip()
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

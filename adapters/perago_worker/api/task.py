@@ -1,0 +1,167 @@
+"""``@task``: what an author writes. A typed function on a local folder; everything else is somebody else's business.
+
+    class Params(BaseModel):
+        country: str
+
+    class Result(BaseModel):
+        rows: int
+
+    @task(name="clean", workspace=Workspace(prefix="sales", post=[require_file("clean.csv")]), retries=2, timeout=600)
+    def clean(workspace: Path, params: Params) -> Result:
+        ...
+
+The decorator returns the function itself: in a unit test, call it with a folder and a value. There is no way to
+publish, commit or roll back from a body (P-23). A body may run more than once; effects it has outside its workspace
+are its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+from attrs import field, frozen
+
+from perago_core.values import Operation
+from perago_worker.api.errors import TaskDefinitionError
+from perago_worker.api.guardrails import Guardrail
+from perago_worker.api.signature import Signature, signature_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Where the decorator leaves the definition on the function.
+_MARK = "__perago_task__"
+#: Seconds: a year. A limit beyond it, or without end, is a mistake.
+_LONGEST = 366 * 24 * 3600.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+
+def _guardrails(checks: Sequence[Guardrail]) -> tuple[Guardrail, ...]:
+    for each in checks:
+        if not callable(each):
+            raise TaskDefinitionError(
+                f"pre and post want callables that take a folder; found {each!r}. Pass a function"
+            )
+    return tuple(checks)
+
+
+def _prefix(given: str) -> str:
+    """Read a prefix as a folder: ``sales`` and ``/sales/`` are the same, and neither is ``sales-2024``."""
+    inner = given.strip("/")
+    if (inner and any(part in {"", ".", ".."} for part in inner.split("/"))) or "\0" in inner:
+        raise TaskDefinitionError(
+            f"a prefix names a folder of the branch, like 'sales/raw'; found {given!r}. Correct it"
+        )
+    return f"{inner}/" if inner else ""
+
+
+@frozen
+class Workspace:
+    """The part of the branch a task works on, as a local folder. Nothing outside the prefix is seen or changed.
+
+    ``read_only``: the task fails if the folder is not afterwards what it was. ``pre`` is checked before the body and a
+    violation is terminal (S-36); ``post`` is checked after it, and a violation fails the attempt.
+    """
+
+    prefix: str = field(default="", converter=_prefix)
+    read_only: bool = False
+    pre: tuple[Guardrail, ...] = field(default=(), converter=_guardrails)
+    post: tuple[Guardrail, ...] = field(default=(), converter=_guardrails)
+
+
+@frozen
+class TaskDefinition:
+    """A task as declared. ``timeout`` is the hard deadline of the body, in seconds."""
+
+    name: str
+    function: Callable[..., Any]
+    signature: Signature
+    workspace: Workspace | None
+    description: str
+    owner_email: str
+    retries: int
+    retry_delay: float
+    timeout: float
+    response_timeout: float
+    memory_limit: int | None
+    operation: Operation
+    over_maintenance: bool = False
+
+    @property
+    def module(self) -> str:
+        """Give the module to import it from."""
+        return self.function.__module__
+
+    @property
+    def read_only(self) -> bool:
+        """Say whether it may change the branch. A task without workspace cannot."""
+        return self.workspace is None or self.workspace.read_only
+
+
+def task(
+    *,
+    name: str,
+    workspace: Workspace | None = None,
+    description: str = "",
+    owner_email: str = "",
+    retries: int = 3,
+    retry_delay: float = 60.0,
+    timeout: float = 3600.0,
+    response_timeout: float = 600.0,
+    memory_limit: int | None = None,
+    operation: Operation | Literal["logical", "maintenance"] = Operation.LOGICAL,
+    over_maintenance: bool = False,
+) -> Callable[[F], F]:
+    """Declare a function as a task. It stays the function it was.
+
+    ``timeout`` ends the body however it hangs; ``response_timeout`` is after how many seconds of silence the
+    orchestrator gives the attempt up; ``memory_limit`` is in bytes, of address space.
+
+    ``operation="maintenance"`` declares that the content stays what it is, as compaction leaves it; such a task never
+    takes a commit off the branch (S-35). With ``over_maintenance`` a logical task may be published on top of
+    maintenance that came between, where the ledger proves that it was nothing else (H-16); without a ledger it is not.
+    """
+    if not _NAME.fullmatch(name):
+        raise TaskDefinitionError(
+            f"a task's name wants letters, digits, '_', '-' and '.', at most 128; found {name!r}. Rename it"
+        )
+    sensible = retries >= 0 and 0 <= retry_delay < _LONGEST and 0 < timeout < _LONGEST
+    if not (sensible and 0 < response_timeout < _LONGEST and (memory_limit is None or memory_limit > 0)):
+        raise TaskDefinitionError(
+            f"task {name!r}: retries and retry_delay want 0 or more, the other limits more than 0 and an end; found "
+            f"{retries=}, {retry_delay=}, {timeout=}, {response_timeout=}, {memory_limit=}. Correct the numbers"
+        )
+
+    if operation not in {*Operation, *(each.value for each in Operation)}:
+        raise TaskDefinitionError(
+            f"task {name!r}: operation wants 'logical' or 'maintenance'; found {operation!r}. Choose one"
+        )
+    kind = Operation(operation)
+
+    def declare(function: F) -> F:
+        definition = TaskDefinition(
+            name=name,
+            function=function,
+            signature=signature_of(function, name, has_workspace=workspace is not None),
+            workspace=workspace,
+            description=description or (function.__doc__ or "").strip().partition("\n")[0],
+            owner_email=owner_email,
+            retries=retries,
+            retry_delay=retry_delay,
+            timeout=timeout,
+            response_timeout=response_timeout,
+            memory_limit=memory_limit,
+            operation=kind,
+            over_maintenance=over_maintenance,
+        )
+        setattr(function, _MARK, definition)
+        return function
+
+    return declare
+
+
+def definition_of(function: object) -> TaskDefinition | None:
+    """Give the definition of a function that was declared as a task; ``None`` for anything else."""
+    found = getattr(function, "__dict__", {}).get(_MARK)
+    return found if isinstance(found, TaskDefinition) else None

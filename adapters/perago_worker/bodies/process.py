@@ -1,0 +1,158 @@
+"""One body that runs: its notes are passed on as they come, and its end is put into words."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import frozen
+
+from perago_worker.bodies import verdict as verdicts
+from perago_worker.bodies.lines import Lines
+from perago_worker.bodies.notes import Logged, Note, Printed, decode
+from perago_worker.bodies.spec import REPORTED, Ended, Spec, read_ended
+from perago_worker.bodies.verdict import Failed, Succeeded
+
+Listener: TypeAlias = Callable[[Note], object]
+
+#: Seconds past deadline and grace after which a guard that says nothing is given up.
+_PATIENCE = 30.0
+#: Bytes of notes, and of printed lines, that are passed on for one body.
+NOTES_LIMIT = 1 << 20
+OUTPUT_LIMIT = 1 << 18
+
+_HINTS = {
+    signal.SIGKILL: "Usually the kernel, out of memory: give the worker more, or let the task use less",
+    signal.SIGSEGV: "A native library crashed: see the task's log, and try its other versions",
+    signal.SIGABRT: "A native library gave up: see the task's log",
+    signal.SIGBUS: "A native library crashed, or a mapped file shrank: see the task's log",
+}
+
+
+@frozen
+class Lost:
+    """Nobody can say how the body ended: its guard is gone, too."""
+
+    reason: str
+
+
+End: TypeAlias = Succeeded | Failed | Lost
+
+
+class Running:
+    """A body on its way. ``wait`` is called once, by one thread; ``stop`` by anybody, at any time."""
+
+    def __init__(self, spec: Spec, line: socket.socket, notes: int, output: int) -> None:
+        self._spec = spec
+        self._line = line
+        self._pipes = {notes: Lines(NOTES_LIMIT), output: Lines(OUTPUT_LIMIT)}
+        self._notes = notes
+        self._open = threading.Lock()
+        self._stopped: str | None = None
+
+    def stop(self, reason: str) -> None:
+        """Have the body ended: asked at once, killed after its grace. The first reason given is the one reported."""
+        with self._open:
+            if self._stopped is None and self._line.fileno() >= 0:
+                self._stopped = reason
+                with suppress(OSError):  # it has ended meanwhile
+                    self._line.sendall(b"stop\n")
+
+    def wait(self, listen: Listener) -> End:
+        """Pass notes on until the body has ended; say how."""
+        try:
+            ended = self._follow(listen)
+        finally:
+            self.close()
+        if ended is None:
+            return Lost("the process that guarded the body is gone, or does not answer")
+        return self._in_words(ended)
+
+    def close(self) -> None:
+        """Let go of a body: its guard sees the line closed, and ends whatever still runs."""
+        with self._open:
+            self._line.close()
+            while self._pipes:
+                os.close(self._pipes.popitem()[0])
+
+    def _follow(self, listen: Listener) -> Ended | None:
+        answer = bytearray()
+        until = time.monotonic() + self._spec.deadline + self._spec.grace + _PATIENCE
+        with selectors.DefaultSelector() as inputs:
+            inputs.register(self._line, selectors.EVENT_READ)
+            for each in self._pipes:
+                os.set_blocking(each, False)
+                inputs.register(each, selectors.EVENT_READ)
+            while not answer.endswith(b"\n"):
+                left = until - time.monotonic()
+                if left <= 0:
+                    return None
+                for key, _events in inputs.select(left):
+                    if key.fileobj is self._line:
+                        more = _receive(self._line)
+                        if not more:
+                            return None
+                        answer += more
+                    elif not self._take(key.fd, listen):
+                        inputs.unregister(key.fd)
+        for each, lines in self._pipes.items():
+            with suppress(BlockingIOError):  # held open by a process not even its guard could end
+                while self._take(each, listen):
+                    pass
+            self._pass_on(each, lines.end(), listen)
+        return read_ended(bytes(answer))
+
+    def _take(self, pipe: int, listen: Listener) -> bool:
+        """Pass on what a pipe holds. ``False``: all who wrote to it are gone."""
+        received = os.read(pipe, 1 << 16)
+        self._pass_on(pipe, self._pipes[pipe].feed(received), listen)
+        return bool(received)
+
+    def _pass_on(self, pipe: int, lines: Iterable[bytes], listen: Listener) -> None:
+        for text in lines:
+            note = decode(text) if pipe == self._notes else None
+            with suppress(Exception):  # a listener informs; it cannot end a body
+                listen(note or Printed(text.decode("utf-8", "backslashreplace")))
+
+    def _in_words(self, ended: Ended) -> Succeeded | Failed:
+        who = "the body" if ended.stage == "body" else "the post-check"
+        if ended.why == "deadline":
+            limit = f"{self._spec.deadline:g} s"
+            return Failed(f"{who} ran longer than {limit} and was ended. Raise timeout= in @task, or let it do less")
+        if ended.why is not None:
+            return Failed(f"{who} was stopped: {self._stopped or 'the worker is gone'}")
+        if ended.signal is not None:
+            name = signal.Signals(ended.signal)
+            return Failed(f"{who} died of {name.name}. {_HINTS.get(name, 'Something else on this machine sent it')}")
+        verdict = verdicts.read(Path(self._spec.verdict))
+        if verdict is None or ended.code not in {0, REPORTED} or (ended.code == 0) != isinstance(verdict, Succeeded):
+            return Failed(
+                f"{who} ended its process with exit code {ended.code} before it returned. "
+                "Let it return or raise instead; the task's log may say more"
+            )
+        return verdict
+
+
+def _receive(line: socket.socket) -> bytes:
+    try:
+        return line.recv(1 << 16)
+    except OSError:
+        return b""
+
+
+def as_text(note: Note) -> str:
+    """Write a note as a line for people."""
+    if isinstance(note, Logged):
+        return f"{note.name}: {note.text}"
+    if isinstance(note, Printed):
+        return note.text
+    share = "" if note.fraction is None else f"{note.fraction:.0%} "
+    return f"progress {share}{note.text}".rstrip()

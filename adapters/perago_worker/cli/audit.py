@@ -1,0 +1,60 @@
+"""``perago audit``: how every publication was settled."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from perago_core.answers import Done
+from perago_core.ledger.records import Audit
+from perago_worker.cli.console import AsJson, CommandError, out, print_json
+from perago_worker.cli.project import project_of
+from perago_worker.ops.recover import audits
+
+
+def audit(context: typer.Context, *, as_json: AsJson = False) -> None:
+    """List how every publication was settled: one record for each, for good."""
+    found = audits(project_of(context).stack)
+    if not isinstance(found, Done):
+        raise CommandError(f"the ledger cannot be read: {found.reason}")
+    records = [each for each in found.value if isinstance(each, Audit)]
+    if as_json:
+        print_json(
+            [
+                {
+                    "operation": each.operation_id,
+                    "kind": each.kind.value,
+                    "task": each.task_id,
+                    "attempt": each.number,
+                    "worker": each.original_actor,
+                    "settled_by": each.actor,
+                    "at": each.at,
+                    "movements": [
+                        {"target": str(move.target), "before": move.before, "after": move.after}
+                        for move in each.movements
+                    ],
+                }
+                for each in records
+            ]
+        )
+        return
+    table = Table("when", "what", "task", "attempt", "target", "from", "to", box=None, pad_edge=False)
+    for each in sorted(records, key=lambda record: record.at):
+        at = datetime.fromtimestamp(each.at / 1000, UTC).strftime("%m-%d %H:%M:%S")
+        for move in each.movements:
+            what = (at, each.kind.value, each.task_id[:8], str(each.number), escape(str(move.target)))
+            table.add_row(*what, move.before[:8], (move.after or "unknown")[:8])
+    out.print(table)
+    # Beneath the table, where a sentence has room.
+    for each in records:
+        if each.actor != each.original_actor:
+            out.print(
+                f"task {escape(each.task_id[:8])}, attempt {each.number}: left open by {escape(each.original_actor)}, "
+                f"settled by {escape(each.actor)}"
+            )
+    unreadable = len(found.value) - len(records)
+    if unreadable:
+        raise CommandError(f"{unreadable} record(s) cannot be read by this version: upgrade it")

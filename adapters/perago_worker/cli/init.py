@@ -1,0 +1,38 @@
+"""``perago init``: a small working project."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perago_worker.cli.console import AsJson, CommandError, out, print_json
+
+_TEMPLATE = ("perago.toml", "pipeline.py")
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where; made if it is not there.")] = Path(),
+    *,
+    spark: Annotated[bool, typer.Option("--spark", help="Tasks on Spark data sets instead of folders.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a small working project: a configuration and three tasks."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder} cannot be made: {error.strerror}; choose another folder") from None
+    there = [name for name in _TEMPLATE if (folder / name).exists()]
+    if there:
+        raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
+    template = files("perago_worker") / "template" / ("spark" if spark else "")
+    for name in _TEMPLATE:
+        (folder / name).write_text((template / name).read_text(encoding="utf-8"), encoding="utf-8")
+    if as_json:
+        print_json({"wrote": [str(folder / name) for name in _TEMPLATE]})
+        return
+    out.print(f"wrote {', '.join(str(folder / name) for name in _TEMPLATE)}")
+    where = "" if folder == Path() else f"cd {folder} && "
+    out.print(f"next: [bold]{where}perago run orders[/bold]")

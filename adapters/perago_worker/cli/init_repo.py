@@ -1,0 +1,56 @@
+"""``perago init-repo``: lets a lakeFS repository check the expected head of every merge."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perago_core.answers import Done
+from perago_core.values import Target
+from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
+from perago_worker.cli.project import project_of, target_of
+from perago_worker.stack import StackError, lakefs_connection
+
+
+def init_repo(
+    context: typer.Context,
+    branch: Annotated[
+        str, typer.Argument(help="REPOSITORY or REPOSITORY/BRANCH; that of the only pipeline if not given.")
+    ] = "",
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the hook is there.")] = False,
+    namespace: Annotated[
+        str, typer.Option(help="Where the data goes, e.g. s3://bucket/lake; makes the repository if there is none.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Install the hook on a branch of a lakeFS repository, or upgrade it, as one commit; exit code 1 if it cannot."""
+    project = project_of(context)
+    if project.settings.store.kind != "lakefs":
+        raise CommandError(f"init-repo is for lakeFS, and store.kind is {project.settings.store.kind!r}")
+    try:
+        from perago_lakefs.install import install  # noqa: PLC0415  only who has lakeFS needs its SDK
+    except ImportError as missing:
+        raise StackError(f"{missing.name} is not installed: pip install 'perago-core[lakefs]'") from None
+    target = Target(branch, "main") if branch and "/" not in branch else target_of(project, branch)
+    with messages.status(f"looking at {target}"):
+        answer = install(lakefs_connection(project.settings), target, namespace=namespace, check=check)
+    if not isinstance(answer, Done):
+        if as_json:
+            print_json({"target": str(target), "installed": False, "reason": answer.reason})
+        else:
+            out.print(f"{target}: {answer.reason}", markup=False)
+        raise typer.Exit(1)
+    found = answer.value
+    if as_json:
+        state = {"installed": True, "changed": found.changed, "head": found.head, "protected": found.protected}
+        print_json({"target": str(target), **state})
+        return
+    done = "now checks" if found.changed else "already checks"
+    out.print(f"{target} {done} the expected head of every merge; its head is {found.head}", markup=False)
+    if found.protected:
+        messages.print(
+            f"[yellow]{target} is protected:[/yellow] first publications work; lakeFS refuses to replace what a dead "
+            "attempt left. Take it out of the branch protection rules, or be ready to do that by hand"
+        )

@@ -1,0 +1,101 @@
+"""The project a command is about: its settings, systems, tasks and targets, each read when it is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from attrs import define, field
+
+from perago_core.values import Target
+from perago_worker.cli.console import CommandError
+
+if TYPE_CHECKING:
+    from perago_worker.api.registry import Registry
+    from perago_worker.api.task import TaskDefinition
+    from perago_worker.config.settings import Settings
+    from perago_worker.pipelines.protocol import Pipelines
+    from perago_worker.stack import Stack
+
+FILE = "perago.toml"
+
+
+def find_project(start: Path) -> Path:
+    """Find the nearest folder upward that holds a ``perago.toml``, or take ``start`` if there is none."""
+    here = start.resolve()
+    return next((folder for folder in (here, *here.parents) if (folder / FILE).is_file()), here)
+
+
+@define
+class Project:
+    """The project a command is about, read when it is needed."""
+
+    folder: Path = field(factory=lambda: find_project(Path.cwd()))
+    overrides: dict[str, Any] = field(factory=dict[str, Any])
+    _settings: Settings | None = field(default=None, init=False)
+    _stack: Stack | None = field(default=None, init=False)
+
+    @property
+    def settings(self) -> Settings:
+        """Read the settings."""
+        if self._settings is None:
+            from perago_worker.config.load import load  # noqa: PLC0415  `perago --help` reads no settings
+
+            self._settings = load(self.folder, self.overrides)
+        return self._settings
+
+    @property
+    def stack(self) -> Stack:
+        """Open the systems that the settings name."""
+        if self._stack is None:
+            from perago_worker.stack import open_stack  # noqa: PLC0415  as above
+
+            self._stack = open_stack(self.settings)
+        return self._stack
+
+    def close(self) -> None:
+        """Close the systems, if they were opened."""
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
+    def tasks(self) -> Registry:
+        """Import the tasks."""
+        from perago_worker.api.registry import load_tasks  # noqa: PLC0415  as above
+
+        return load_tasks(self.settings, self.folder)
+
+    def all_tasks(self) -> dict[str, TaskDefinition]:
+        """Import the tasks, and add the recovery tasks that workers of this project run beside them."""
+        from perago_worker.pipelines.recovery_task import own_tasks  # noqa: PLC0415  as above
+
+        return {**self.tasks(), **own_tasks(self.settings, self.stack)}
+
+    def pipelines(self) -> Pipelines:
+        """Give the orchestrator as people use it; what is registered there is made to fit the publish budget."""
+        from perago_worker.pipelines.protocol import pipelines_of  # noqa: PLC0415  as above
+
+        return pipelines_of(self.stack, self.settings.budget.budget())
+
+
+def project_of(context: typer.Context) -> Project:
+    """Find the project the command line named, or the one around the current folder."""
+    found = context.find_object(Project)
+    return Project() if found is None else found
+
+
+def target_of(project: Project, branch: str) -> Target:
+    """Read REPOSITORY/BRANCH, or take the only target the project has."""
+    if branch:
+        repository, sign, name = branch.partition("/")
+        if not sign or not repository or not name:
+            raise CommandError(f"expected REPOSITORY/BRANCH, e.g. lake/main; found {branch!r}")
+        return Target(repository, name)
+    from perago_worker.config.settings import targets_of  # noqa: PLC0415  as above
+
+    targets = targets_of(project.settings)
+    if len(targets) != 1:
+        known = ", ".join(map(str, targets)) or "none"
+        raise CommandError(f"name the branch as REPOSITORY/BRANCH; this project's pipelines publish to: {known}")
+    return targets[0]

@@ -1,0 +1,39 @@
+"""``perago status``: what runs, and what ran."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perago_worker.cli.console import AsJson, CommandError, out, print_json
+from perago_worker.cli.project import project_of
+from perago_worker.cli.render import describe, show
+from perago_worker.pipelines.protocol import pipelines_of
+
+
+def status(
+    context: typer.Context,
+    workflow: Annotated[str, typer.Argument(help="A workflow; all that run if not given.")] = "",
+    *,
+    ended: Annotated[bool, typer.Option("--all", help="Also those that have ended.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what runs, and with --all what ran."""
+    words = pipelines_of(project_of(context).stack)
+    if workflow:
+        view = words.view(workflow)
+        if view is None:
+            raise CommandError(f"there is no workflow {workflow!r}; `perago status --all` lists them")
+        show(view, as_json=as_json)
+        return
+    found = words.everything() if ended else words.running()
+    if as_json:
+        print_json([describe(each) for each in found])
+        return
+    for number, view in enumerate(found):
+        if number:
+            out.print()
+        show(view, as_json=False)
+    if not found:
+        out.print("there is no workflow yet" if ended else "nothing runs; `perago status --all` lists what ran")

@@ -1,0 +1,1 @@
+"""Settings: what there is to set, and where it comes from."""

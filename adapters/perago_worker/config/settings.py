@@ -1,0 +1,256 @@
+"""One typed settings object, frozen. ``loading`` says where its values come from.
+
+A misspelt name is an error with the names that exist, not a default that nobody asked for. Secrets are ``SecretStr``:
+printing the settings shows that there is one, never which.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from perago_core.budget import PublishBudget
+from perago_core.values import Target
+
+
+def _names_nobody(url: str) -> str:
+    """Refuse an address with a password in it: addresses are logged, and are part of reasons."""
+    if "@" in url:
+        message = (
+            f"expected an address such as https://host, found something before {url.rpartition('@')[2]!r}: "
+            "give who you are apart from it, as key and secret"
+        )
+        raise ValueError(message)
+    return url
+
+
+#: Where a server is, and nothing else.
+Address = Annotated[str, AfterValidator(_names_nobody)]
+
+
+def _split(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+#: A list in a file, or words with commas between them in an environment variable.
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StoreSettings(_Section):
+    """Where the data is. All but ``path`` is for lakeFS.
+
+    ``timeout``: seconds for an answer; a publication has ``budget.publish_timeout``. ``connections``: kept open, so
+    also how many transfers run at once. ``repositories``: where the probe tries what the server can do; if not given,
+    those the pipelines publish to, else all.
+    """
+
+    kind: Literal["local", "lakefs"] = "local"
+    path: Path = Path(".perago/store")
+    url: Address = ""
+    access_key: str = ""
+    secret_key: SecretStr = SecretStr("")
+    ca: Path | None = None
+    timeout: float = Field(default=30.0, gt=0)
+    connections: int = Field(default=16, ge=1, le=256)
+    repositories: Words = ()
+
+
+class OrchestratorSettings(_Section):
+    """Who hands out attempts. ``on_drift``: what a start does where others have registered something else than ours.
+
+    ``domain``: take only tasks of workflows that were started for it. ``timeout``: seconds for an answer; to a result
+    at most a third of ``budget.completion_reserve``, so that it can be sent again. ``poll_wait``: how long a poll waits
+    for work, which Conductor does for at most 5.
+    """
+
+    kind: Literal["local", "conductor"] = "local"
+    path: Path = Path(".perago/orchestrator.db")
+    url: Address = ""
+    key: str = ""
+    secret: SecretStr = SecretStr("")
+    ca: Path | None = None
+    domain: str = ""
+    timeout: float = Field(default=10.0, gt=0)
+    poll_wait: float = Field(default=1.0, ge=0, le=5)
+    on_drift: Literal["fail", "warn", "register"] = "fail"
+
+
+class CoordinationSettings(_Section):
+    """Where workers agree: policy, leases, intents and audit."""
+
+    kind: Literal["local", "etcd", "none"] = "local"
+    path: Path = Path(".perago/coordination.db")
+    endpoints: Words = ()
+    user: str = ""
+    password: SecretStr = SecretStr("")
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    prefix: str = ""
+
+
+class FenceSettings(_Section):
+    """How publications are fenced. ``auto`` probes the store and agrees with the other workers."""
+
+    policy: Literal["auto", "enable", "disable", "soft"] = "auto"
+    on_indeterminate: Literal["fallback", "fail"] = "fail"
+
+
+class BudgetSettings(_Section):
+    """Seconds each part of a publication may take; see ``perago_core.PublishBudget``."""
+
+    publish_timeout: float = 5.0
+    publish_p99: float = 1.0
+    margin: float = 1.0
+    completion_reserve: float = 10.0
+    heartbeat_interval: float = 5.0
+    shutdown_grace: float = 10.0
+    lease_ttl: float = 10.0
+    lease_margin: float = 2.0
+    takeover_wait: float = 30.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> BudgetSettings:
+        self.budget()
+        return self
+
+    def budget(self) -> PublishBudget:
+        """Give the core's value, which refuses numbers that contradict each other."""
+        return PublishBudget(**self.model_dump())
+
+
+class WorkerSettings(_Section):
+    """How a worker works. ``drain_limit``: seconds a stopping worker waits for its bodies.
+
+    ``nudge``: show signs of life to the other workers, and have the orchestrator look when one of them stops.
+    """
+
+    capacity: int = Field(default=4, ge=1, le=256)
+    poll_interval: float = Field(default=0.2, gt=0)
+    drain_limit: float = Field(default=60.0, ge=0)
+    root: Path = Path(".perago/work")
+    cache: Path = Path(".perago/cache")
+    cache_limit_mb: int = Field(default=10_000, ge=1)
+    parallel_transfers: int = Field(default=8, ge=1, le=128)
+    trace: Path = Path(".perago/trace")
+    nudge: bool = True
+
+
+def _flat(value: object) -> object:
+    """Read Spark's settings as TOML writes them: ``spark.ui.enabled = false`` is a table in a table with a flag."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, object] = {}
+    for key, inner in cast("dict[str, object]", value).items():
+        found = _flat(inner)
+        if isinstance(found, dict):
+            flat |= {f"{key}.{below}": each for below, each in cast("dict[str, object]", found).items()}
+        else:
+            flat[key] = str(found).lower() if isinstance(found, bool) else str(found)
+    return flat
+
+
+class SparkSection(_Section):
+    """How tasks on Spark data sets run; see ``perago_spark.SparkSettings``. Not used where there are none.
+
+    ``remote`` is a Spark Connect server and takes the place of ``master``; it may hold a token. ``keep``: processes
+    with a running Spark that wait for the next task; as many as the worker runs at once if it is not given.
+    """
+
+    master: str = "local[2,4]"
+    remote: SecretStr = SecretStr("")
+    conf: Annotated[dict[str, str], BeforeValidator(_flat)] = Field(default_factory=dict, repr=False)
+    keep: int | None = Field(default=None, ge=0, le=256)
+
+
+class StepSettings(_Section):
+    """One step of a pipeline: which task, under which name, with which parameters; or several steps side by side."""
+
+    task: str = ""
+    name: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    parallel: tuple[StepSettings, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_or_many(self) -> StepSettings:
+        if bool(self.task) is bool(self.parallel):
+            raise ValueError("a step names a task, or holds steps under `parallel`: one of the two")
+        if self.parallel and (self.name or self.params):
+            raise ValueError("steps side by side have no name and no params of their own; give them to each of them")
+        if any(each.parallel for each in self.parallel):
+            raise ValueError("steps side by side hold no further steps side by side")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Give the name it goes by: its own, or its task's."""
+        return self.name or self.task
+
+
+class PipelineSettings(_Section):
+    """Steps in order: the output ref of each is the input of the next.
+
+    ``recovery``: when the pipeline fails for good, what it left open is settled by a workflow of its own, where the
+    orchestrator has such a thing.
+    """
+
+    repository: str
+    branch: str = "main"
+    steps: tuple[StepSettings, ...] = Field(min_length=1)
+    recovery: bool = True
+
+    @property
+    def stages(self) -> tuple[tuple[StepSettings, ...], ...]:
+        """Give the steps in order, and those that run side by side together."""
+        return tuple(each.parallel or (each,) for each in self.steps)
+
+    @property
+    def all_steps(self) -> tuple[StepSettings, ...]:
+        """Give every step, one after the other."""
+        return tuple(step for stage in self.stages for step in stage)
+
+
+def recovery_task_name(pipeline: str) -> str:
+    """Name the recovery task of a pipeline. Each has its own: workers of other projects have other ledgers."""
+    return f"{pipeline}-recover"
+
+
+class Settings(BaseSettings):
+    """Everything a worker or a command needs to know."""
+
+    model_config = SettingsConfigDict(env_prefix="PERAGO_", env_nested_delimiter="__", extra="forbid", frozen=True)
+
+    tasks: Words = ()
+    store: StoreSettings = StoreSettings()
+    orchestrator: OrchestratorSettings = OrchestratorSettings()
+    coordination: CoordinationSettings = CoordinationSettings()
+    fence: FenceSettings = FenceSettings()
+    budget: BudgetSettings = BudgetSettings()
+    worker: WorkerSettings = WorkerSettings()
+    spark: SparkSection = SparkSection()
+    pipelines: dict[str, PipelineSettings] = Field(default_factory=dict)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed in counts: ``loading.load`` has already put the sources in order."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+def targets_of(settings: Settings) -> tuple[Target, ...]:
+    """Name the targets this project publishes to."""
+    return tuple(sorted({Target(each.repository, each.branch) for each in settings.pipelines.values()}, key=str))

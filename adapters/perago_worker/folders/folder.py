@@ -1,0 +1,146 @@
+"""The workspace folder of one execution, from an empty room to an upload."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Self
+
+from attrs import frozen
+
+from perago_core.answers import Done, Unknown
+from perago_core.ports import Sink, Source, Stored
+from perago_core.values import CommitRef
+from perago_worker.folders.cache import Cache, content_key
+from perago_worker.folders.errors import TransferUnknownError, WorkspaceError, shown
+from perago_worker.folders.keys import Layout, layout_of
+from perago_worker.folders.sandboxes import Room
+from perago_worker.folders.transfer import Direct, fetch, place, send, side_by_side
+from perago_worker.folders.transfer_progress import MovedListener, Tally, nobody
+from perago_worker.folders.tree import Changes, Difference, clock_of, scan
+
+
+@frozen
+class Origin:
+    """Where a workspace comes from: one prefix of one commit."""
+
+    source: Source
+    repository: str
+    ref: CommitRef
+    prefix: str
+    read_only: bool
+
+
+@frozen
+class Folder:
+    """A workspace folder that is complete, with what is needed to say later what has changed in it."""
+
+    room: Room
+    origin: Origin
+    layout: Layout
+    difference: Difference
+    fetched: int
+
+    @classmethod
+    def make(
+        cls,
+        room: Room,
+        origin: Origin,
+        cache: Cache,
+        *,
+        width: int,
+        trusts_times: bool,
+        moved: MovedListener = nobody,
+    ) -> Self:
+        """Fill the room's workspace: one listing, then each content once, from the cache if it is there.
+
+        ``moved`` is told how far it is; what the cache has need not move, and is no part of the total.
+        """
+        answer = origin.source.list(origin.prefix)
+        if not isinstance(answer, Done):
+            raise WorkspaceError(f"the input {origin.ref} could not be listed: {answer.reason}")
+        layout = layout_of(answer.value, origin.prefix)
+        pins = {
+            name: room.input / content_key(origin.repository, origin.ref, stored)
+            for name, stored in layout.files.items()
+        }
+        contents = {pins[name]: stored for name, stored in layout.files.items()}
+        missing = [(pin, stored) for pin, stored in contents.items() if not cache.take(pin.name, stored.size, pin)]
+        tally = Tally([stored.size for _, stored in missing], moved)
+        side_by_side(lambda each: _fetch(origin.source, each, cache, tally), missing, width)
+        _build(room.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
+        before = scan(room.work)
+        _refuse_collisions(layout, set(before.files))
+        if missing:
+            cache.trim_if_due()
+        settled = clock_of(room.scratch) if trusts_times else 0
+        return cls(room, origin, layout, Difference(before.files, pins, settled), len(missing))
+
+    def changes(self) -> Changes:
+        """Say what the body has changed. A folder that is gone takes its marker with it."""
+        now = scan(self.room.work)
+        found = self.difference.with_now(self.room.work, now)
+        markers = tuple(f"{name}/" for name in sorted(self.layout.folders) if name not in now.folders)
+        return Changes(found.written, found.deleted + markers)
+
+    def upload(self, changes: Changes, sink: Sink, *, width: int, moved: MovedListener = nobody) -> int:
+        """Send what changed, and only that; then make it visible. Give the number of requests.
+
+        A folder has one writer, so a sink that can do both in one request is asked to. What a failure leaves behind
+        on the staging name is never committed, because nobody commits after one.
+        """
+        prefix, work = self.origin.prefix, str(self.room.work)
+        tally = Tally([os.stat(f"{work}/{name}").st_size for name in changes.written], moved)  # noqa: PTH116  thousands
+        direct = sink if isinstance(sink, Direct) else None
+        store = sink.put if direct is None else direct.write
+        sent = side_by_side(
+            lambda name: send(store, f"{prefix}{name}", f"{work}/{name}", tally), changes.written, width
+        )
+        requests = sum(each.operations for each in sent)
+        stored = () if direct is not None else tuple(each.value for each in sent)
+        deleted = tuple(f"{prefix}{name}" for name in changes.deleted)
+        if not stored and not deleted:
+            return requests
+        answer = sink.link(stored, deleted)
+        if isinstance(answer, Done):
+            return requests + answer.operations
+        if isinstance(answer, Unknown):
+            raise TransferUnknownError(f"the changes may or may not be staged: {answer.reason}")
+        raise WorkspaceError(f"the changes were not staged: {answer.reason}")
+
+
+def _fetch(source: Source, content: tuple[Path, Stored], cache: Cache, tally: Tally) -> None:
+    pin, stored = content
+    fetch(source, stored, pin, tally)
+    cache.keep(pin.name, pin)
+
+
+def _build(work: Path, layout: Layout, pins: dict[str, Path], mode: int) -> None:
+    made = {work}
+    for name in (*layout.folders, *layout.files):
+        to = work / name
+        folder = to.parent if name in layout.files else to
+        try:
+            if folder not in made:
+                folder.mkdir(parents=True, exist_ok=True)
+                made.add(folder)
+            if name in layout.files:
+                place(pins[name], layout.files[name].size, to, mode)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise WorkspaceError(_collision(name)) from None
+        except (OSError, ValueError) as error:
+            raise WorkspaceError(f"{shown(name)} cannot be a file here: {error}. Rename it on the branch") from None
+
+
+def _refuse_collisions(layout: Layout, found: set[str]) -> None:
+    """A file system that takes two names for one, or changes a name, would publish deletions nobody made."""
+    different = sorted(found.symmetric_difference(layout.files))
+    if different:
+        raise WorkspaceError(_collision(different[0]))
+
+
+def _collision(name: str) -> str:
+    return (
+        f"expected a place of its own for each key; found that {shown(name)} and another key are one on this file "
+        "system, or one is the folder of the other. Rename one of them on the branch"
+    )

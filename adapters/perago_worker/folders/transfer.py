@@ -1,0 +1,92 @@
+"""Moving contents between a store and a room: side by side, streamed, memory flat."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO, NoReturn, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+
+from perago_core.answers import Answer, Done, Unknown
+from perago_core.ports import Source, Stored
+from perago_worker.folders.errors import TransferUnknownError, WorkspaceError, shown
+from perago_worker.folders.transfer_progress import Tally, Watched
+from perago_worker.folders.tree import open_plain
+
+T = TypeVar("T")
+R = TypeVar("R")
+#: Stores bytes under a path.
+Store: TypeAlias = Callable[[str, BinaryIO], Answer[Stored]]
+
+_CHUNK = 1 << 20
+
+
+def side_by_side(work: Callable[[T], R], items: Iterable[T], width: int) -> list[R]:
+    """Do the work for each item, ``width`` at a time; the first failure ends it, once those under way are done."""
+    with ThreadPoolExecutor(width, thread_name_prefix="transfer") as pool:
+        return list(pool.map(work, items))
+
+
+@runtime_checkable
+class Direct(Protocol):
+    """A sink that can also put and link one object in a single request.
+
+    Only for whoever writes each path once and has no rivals, as the one process that uploads a folder. Where two may
+    write one path, as Spark's speculative tasks do, the loser would be published.
+    """
+
+    def write(self, path: str, data: BinaryIO) -> Answer[Stored]:
+        """Store bytes and make them visible on the staging branch."""
+        ...
+
+
+def fetch(source: Source, stored: Stored, pin: Path, tally: Tally) -> None:
+    """Read one object into a file that nobody writes to again."""
+    answer = source.get(stored.path)
+    if not isinstance(answer, Done):
+        raise WorkspaceError(f"{shown(stored.path)} could not be read: {answer.reason}")
+    half = pin.with_suffix(".half")
+    with answer.value as data, half.open("xb") as file:
+        while chunk := data.read(_CHUNK):
+            file.write(chunk)
+            tally.add(len(chunk))
+        size = file.tell()
+    if size != stored.size:
+        raise WorkspaceError(f"expected {stored.size} bytes of {shown(stored.path)}; found {size}. Try again")
+    half.chmod(0o444)
+    half.replace(pin)
+    tally.add(0, files=1)
+
+
+def place(pin: Path, size: int, to: Path, mode: int) -> None:
+    """Put a copy where the body can do with it what it likes: never a link, or an edit in place would reach the cache.
+
+    The kernel copies, and shares the blocks until they are written to where the file system can.
+    """
+    copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(copy, "wb") as file, pin.open("rb") as original:
+        try:
+            left = size
+            while left:
+                left -= os.copy_file_range(original.fileno(), copy, left) or _cut_short(to)
+        except (OSError, AttributeError):  # another file system, or a system without that call
+            original.seek(file.seek(0))
+            shutil.copyfileobj(original, file, _CHUNK)
+
+
+def _cut_short(to: Path) -> NoReturn:
+    raise OSError(f"no bytes came while copying to {to.name}")
+
+
+def send(store: Store, path: str, file: str, tally: Tally) -> Done[Stored]:
+    """Store the bytes of one file: ``put`` of a sink, or ``write`` of one that makes them visible at once."""
+    with open_plain(file) as plain:
+        answer = store(path, cast("BinaryIO", Watched(plain, tally)))
+    if isinstance(answer, Done):
+        tally.add(0, files=1)
+        return answer
+    if isinstance(answer, Unknown):
+        raise TransferUnknownError(f"{shown(path)} may or may not be stored: {answer.reason}")
+    raise WorkspaceError(f"{shown(path)} was not stored: {answer.reason}")

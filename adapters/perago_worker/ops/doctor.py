@@ -1,0 +1,197 @@
+"""``perago doctor``: every dependency and permission a worker needs, each with the fix."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from attrs import frozen
+
+from perago_core.answers import Answer, Done
+from perago_core.policy import Capability
+from perago_core.ports import Store
+from perago_core.values import Target
+from perago_worker.api.task import TaskDefinition
+from perago_worker.config.settings import Settings, SparkSection, targets_of
+from perago_worker.spark import SPARK
+from perago_worker.stack import Stack, StackError, open_stack
+
+_LOWEST = (3, 11)
+_ROOM = 1 << 30
+
+
+@frozen
+class Finding:
+    """One thing that was looked at. ``fix`` is what to do if it is not fine."""
+
+    what: str
+    fine: bool
+    found: str
+    fix: str = ""
+
+
+def examine(settings: Settings, tasks: Callable[[], object]) -> Iterator[Finding]:
+    """Look at everything, one after the other; what cannot be looked at is a finding too."""
+    yield _python()
+    yield _git()
+    for name, folder in (("work folder", settings.worker.root), ("cache", settings.worker.cache)):
+        yield _folder(name, folder)
+    yield _try("tasks", tasks, "correct the module, or `tasks` in perago.toml")
+    try:
+        stack = open_stack(settings)
+    except StackError as error:
+        yield Finding("systems", fine=False, found=str(error), fix="install what is missing, or change the kind")
+        return
+    except Exception as error:  # noqa: BLE001  a doctor reports whatever it finds
+        yield Finding("systems", fine=False, found=f"{type(error).__name__}: {error}", fix="correct the configuration")
+        return
+    yield from _systems(stack, settings)
+
+
+def examine_spark(
+    settings: SparkSection, tasks: Callable[[], Mapping[str, TaskDefinition]], environment: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Look at what tasks on Spark need beyond that, and let Spark start once. Nothing, if there are no such tasks."""
+    try:
+        wanted = any(each.signature.kind == SPARK for each in tasks().values())
+    except Exception:  # noqa: BLE001  that they cannot be imported is said elsewhere
+        return
+    if not wanted:
+        return
+    yield from (package_found(*each) for each in SPARK_PACKAGES)
+    if any(_version(name) is None for name, *_ in SPARK_PACKAGES):
+        return
+    from perago_spark import SparkSettings  # noqa: PLC0415  only who has such tasks needs it
+    from perago_spark.diagnosis.probe import probe  # noqa: PLC0415  as above
+    from perago_spark.process.java import said_of_java  # noqa: PLC0415  as above
+
+    own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
+    if not own.remote:
+        java = said_of_java(environment)
+        yield Finding("Java", java.fine, java.found, java.fix)
+        if not java.fine:
+            return
+    for each in probe(own, environment):
+        yield Finding(each.what, each.fine, each.found, each.fix)
+
+
+#: What to install, from which version on, below which, and how.
+SPARK_PACKAGES = (
+    ("pyspark", (4, 3), (5,), "pip install 'perago-core[spark]'"),
+    ("pyarrow", (18,), (1000,), "pip install 'pyarrow>=18': data goes to and from Spark's workers as Arrow"),
+    ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3': Spark 4.3 does not know pandas 3"),
+)
+
+
+def _version(package: str) -> tuple[int, ...] | None:
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        return None
+    return tuple(int(each) for each in re.findall(r"\d+", found)[:3])
+
+
+def package_found(name: str, lowest: tuple[int, ...], below: tuple[int, ...], fix: str) -> Finding:
+    """Look whether a package is installed in a version that fits."""
+    found = _version(name)
+    if found is None:
+        return Finding(name, fine=False, found="not installed", fix=fix)
+    return Finding(name, lowest <= found < below, ".".join(map(str, found)), fix)
+
+
+def _python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Finding("Python", sys.version_info[:2] >= _LOWEST, found, "install Python 3.11 or newer")
+
+
+def _git() -> Finding:
+    found = shutil.which("git")
+    fix = "install git: it reads large packed files of the embedded store, and lets you look at your data"
+    return Finding("git", found is not None, "on the PATH" if found else "not on the PATH", fix)
+
+
+def _folder(name: str, folder: Path) -> Finding:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".doctor-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(name, fine=False, found=str(error), fix=f"make {folder} writable, or name another in [worker]")
+    room = f"writable, {free / (1 << 30):.1f} GiB free"
+    return Finding(name, free > _ROOM, room, f"make room: bodies work in copies of their input in {folder}")
+
+
+def _try(what: str, look: Callable[[], object], fix: str) -> Finding:
+    try:
+        return Finding(what, fine=True, found=str(look()))
+    except Exception as error:  # noqa: BLE001  a doctor reports whatever it finds
+        return Finding(what, fine=False, found=str(error).partition("\n")[0], fix=fix)
+
+
+def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
+    polled = stack.orchestrator.reload("doctor", "doctor")
+    fine = isinstance(polled, Done)
+    yield Finding(
+        "orchestrator",
+        fine,
+        "answers" if isinstance(polled, Done) else polled.reason,
+        "start it, or correct its address",
+    )
+    if stack.coordination is None:
+        needed = settings.fence.policy in {"auto", "disable"}
+        yield Finding(
+            "coordination", not needed, "none", f"fence.policy {settings.fence.policy} needs one: set coordination.kind"
+        )
+    else:
+        listed = stack.coordination.list("doctor/")
+        answers = isinstance(listed, Done)
+        yield Finding(
+            "coordination",
+            answers,
+            f"answers{_caution(stack.coordination)}" if isinstance(listed, Done) else listed.reason,
+            "start it, or correct its address",
+        )
+    proved = stack.store.probe()
+    if isinstance(proved, Done):
+        found = f"proved {proved.value.value}: {_MEANING[proved.value]}"
+        yield Finding("store", fine=True, found=found)
+    else:
+        weaker = "a lease will guard publications" if settings.fence.policy in {"auto", "disable"} else ""
+        yield Finding("store", settings.fence.policy != "enable", f"{proved.reason}; {weaker}", "use fence.policy auto")
+    for target in targets_of(settings):
+        yield _branch(stack.store, target)
+    for warning in settings.budget.budget().warnings(settings.budget.budget().total):
+        yield Finding("budget", fine=False, found=warning, fix="correct [budget]")
+
+
+def _caution(coordination: object) -> str:
+    """Say what this very server is known for, if it can be asked."""
+    ask: Callable[[], Answer[str]] | None = getattr(coordination, "caution", None)
+    found = None if ask is None else ask()
+    return f"; {found.value}" if isinstance(found, Done) and found.value else ""
+
+
+def _branch(store: Store, target: Target) -> Finding:
+    head = store.head(target)
+    if not isinstance(head, Done):
+        return Finding(str(target), fine=False, found=head.reason, fix="see that the store can be read")
+    if head.value is None:
+        # So that a new project has nothing to mend.
+        made_by_run = hasattr(store, "create")
+        found = "not there yet; `perago run` makes it" if made_by_run else "missing"
+        return Finding(str(target), made_by_run, found, f"create branch {target.branch}, or name another")
+    found = "carries uncommitted objects" if head.value.dirty else "clean"
+    return Finding(str(target), not head.value.dirty, found, "commit or discard them")
+
+
+_MEANING = {
+    Capability.ATOMIC: "head and claim move in one step",
+    Capability.CONDITIONAL: "the expected head is checked in the update",
+}

@@ -1,0 +1,93 @@
+"""A declared pipeline, checked against the tasks there are before it is registered or started.
+
+Steps side by side start from one commit, and each publishes by moving the branch from there: of two that write, the
+second would always be refused. So at most one of them writes (P-21), and it comes last: its ref is the next step's
+input, and an orchestrator that knows only lines of steps may run them in this order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard
+
+from perago_worker.api.task import TaskDefinition
+from perago_worker.config.load import SettingsError
+from perago_worker.config.settings import PipelineSettings, StepSettings
+
+QUOTATION = re.compile(r"\$\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+#: What quotations call the parameters of the pipeline, and what Conductor calls the workflow itself.
+_TAKEN = frozenset({"params", "workflow"})
+
+
+def check_pipeline(name: str, pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> None:
+    """Raise ``SettingsError``, one line for each mistake, if the pipeline cannot be run with these tasks."""
+    mistakes = [
+        f"pipeline {name}: {each}" for each in (*_names(pipeline), *_tasks(pipeline, tasks), *_quotes(pipeline))
+    ]
+    if mistakes:
+        raise SettingsError("\n".join(mistakes))
+
+
+def quoted(params: object) -> Iterator[str]:
+    """Give what a step's parameters quote, such as ``params.day`` or ``clean.result.rows``."""
+    if _is_object(params):
+        params = list(params.values())
+    if _is_list(params):
+        for each in params:
+            yield from quoted(each)
+    elif isinstance(params, str):
+        yield from (match[1] for match in QUOTATION.finditer(params))
+
+
+def _names(pipeline: PipelineSettings) -> Iterator[str]:
+    seen: set[str] = set()
+    for step in pipeline.all_steps:
+        if not _NAME.fullmatch(step.label) or step.label in _TAKEN:
+            yield (
+                f"a step is quoted by its name: letters, digits, '_' and '-', and neither 'params' nor 'workflow'; "
+                f"found {step.label!r}. Name it with `name`"
+            )
+        if step.label in seen:
+            yield f"two steps are called {step.label!r}; give one of them another `name`"
+        seen.add(step.label)
+
+
+def _tasks(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> Iterator[str]:
+    unknown = sorted({step.task for step in pipeline.all_steps} - set(tasks))
+    if unknown:
+        yield f"there is no task {', '.join(unknown)}; there are {', '.join(tasks)}"
+        return
+    for stage in pipeline.stages:
+        writers = [step for step in stage if not tasks[step.task].read_only]
+        where = f"{pipeline.repository}/{pipeline.branch}"
+        if len(writers) > 1:
+            yield (
+                f"{_all(writers)} would write to {where} side by side, and all but one would be refused; put them one "
+                "after the other, or make them read only"
+            )
+        elif writers and writers[0] is not stage[-1]:
+            yield f"{writers[0].label} writes to {where}; put it last of the steps it runs beside"
+
+
+def _quotes(pipeline: PipelineSettings) -> Iterator[str]:
+    earlier: set[str] = {"params"}
+    for stage in pipeline.stages:
+        for step in stage:
+            for path in quoted(step.params):
+                if path.partition(".")[0] not in earlier:
+                    yield f"step {step.label} quotes ${{{path}}}, and only {', '.join(sorted(earlier))} came before it"
+        earlier |= {step.label for step in stage}
+
+
+def _all(steps: list[StepSettings]) -> str:
+    return " and ".join(step.label for step in steps)
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)

@@ -1,0 +1,79 @@
+"""The task of a pipeline's recovery workflow: when a run has failed for good, it settles what the run left open.
+
+It runs in the worker, not in a process of its own like the bodies of users: it needs the keys to store and ledger,
+which bodies never see. It moves no branch: that would need to know that nobody else is writing (``perago recover
+--exclusive``), and a workflow cannot know that.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from perago_core.answers import Done
+from perago_core.recovery import Mode
+from perago_core.values import Target
+from perago_worker.api.errors import TaskTerminalError, one_line
+from perago_worker.api.task import TaskDefinition, definition_of, task
+from perago_worker.config.settings import Settings, recovery_task_name
+from perago_worker.ops.recover import recover_target
+from perago_worker.pipelines.protocol import pipelines_of
+from perago_worker.runtime.bootstrap import worker_id
+from perago_worker.runtime.telemetry import instruments
+from perago_worker.stack import Stack
+
+
+class FailedRun(BaseModel):
+    """The run that failed, as its orchestrator tells it."""
+
+    workflow: str = ""
+    reason: str = ""
+
+
+class UnsettledError(Exception):
+    """Nothing is known about the target now; trying again may help."""
+
+
+class Settlement(BaseModel):
+    """What was settled: each open intent with how it ended."""
+
+    target: str
+    settled: dict[str, str]
+
+
+def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
+    """Give the tasks that workers of this project have beside those of its modules: one recovery for each pipeline.
+
+    None where the orchestrator starts no recovery, and none without a ledger: there would be nothing to settle.
+    """
+    if stack.coordination is None or not pipelines_of(stack).shared:
+        return {}
+    return {
+        recovery_task_name(name): recovery_of(recovery_task_name(name), Target(each.repository, each.branch), stack)
+        for name, each in settings.pipelines.items()
+        if each.recovery
+    }
+
+
+def recovery_of(name: str, target: Target, stack: Stack) -> TaskDefinition:
+    """Make the recovery task of one target."""
+
+    @task(name=name, retries=3, retry_delay=10, response_timeout=60)
+    def recover(params: FailedRun) -> Settlement:
+        """Settle what a failed run left open; moves no branch."""
+        grounds = f"workflow {params.workflow} failed: {params.reason}"
+        swept = recover_target(
+            stack, target, Mode.SETTLE_ONLY, worker_id(), instruments=instruments(), grounds=one_line(grounds)
+        )
+        if not isinstance(swept, Done):
+            raise UnsettledError(f"the open intents of {target} cannot be settled: {swept.reason}")
+        if swept.value.alarms:
+            raise TaskTerminalError(f"an accepted result is lost on {target}: {'; '.join(swept.value.alarms)}")
+        if swept.value.unresolved:
+            told = "; ".join(f"{each.operation_id}: {each.next_action}" for each in swept.value.outcomes)
+            raise TaskTerminalError(f"{target} needs a person: {told}. Look with `perago recover {target}`")
+        ended = {each.operation_id: each.ending.value for each in swept.value.outcomes}
+        return Settlement(target=str(target), settled=ended)
+
+    definition = definition_of(recover)
+    assert definition is not None
+    return definition

@@ -1,0 +1,1 @@
+"""The worker process: polling, running attempts, heartbeats, liveness, telemetry."""

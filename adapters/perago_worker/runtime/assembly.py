@@ -1,0 +1,114 @@
+"""A worker from its settings: import the tasks, open the systems, agree on a backing, settle what was left open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+
+from attrs import field, frozen
+
+from perago_worker.api.registry import Registry
+from perago_worker.bodies.notes import Progressed
+from perago_worker.bodies.pool import Bodies, environment_of_bodies
+from perago_worker.config.settings import Settings, targets_of
+from perago_worker.folders.cache import Cache
+from perago_worker.folders.workspace import Limits, LocalWorkspace
+from perago_worker.ops.gc import sweep_dead_names
+from perago_worker.pipelines.recovery_task import own_tasks
+from perago_worker.runtime.attempt import Runtime
+from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
+from perago_worker.runtime.failpoints import fate_from_environment, watched
+from perago_worker.runtime.liveness import lookout_for
+from perago_worker.runtime.task_log import note_listener, task_log
+from perago_worker.runtime.telemetry import instruments, log
+from perago_worker.runtime.worker import Worker
+from perago_worker.spark import with_spark
+from perago_worker.stack import Stack
+
+_MEGABYTE = 1 << 20
+
+
+@frozen
+class Assembled:
+    """A worker ready to run, with what it is made of. ``progress``: how far each body said it is, by task id."""
+
+    runtime: Runtime
+    worker: Worker
+    progress: Mapping[str, Progressed] = field(factory=dict[str, Progressed])
+
+
+@contextmanager
+def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Assembled]:
+    """Make a worker; on leaving, its template process is ended and nothing of it runs any more."""
+    name = worker_id()
+    fate = fate_from_environment()
+    node = settle_policy(stack, settings, name)
+    log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
+    counters = instruments()
+    settle_open_intents(stack, targets_of(settings), name, counters)
+    sweep_dead_names(stack, targets_of(settings))
+    own = settings.worker
+    environment = environment_of_bodies(os.environ)
+    bodies = Bodies(tasks.modules(), environment=environment)
+    orchestrator = watched(stack.orchestrator, fate)
+    tell = task_log(orchestrator)
+    progress: dict[str, Progressed] = {}
+    listener = note_listener(tell, progress)
+    files = LocalWorkspace(
+        stack.store,
+        tasks,
+        bodies,
+        own.root,
+        Cache(own.cache, own.cache_limit_mb * _MEGABYTE),
+        limits=Limits(transfers=own.parallel_transfers),
+        listener=listener,
+    )
+    swept = files.sweep()
+    if swept:
+        log.info("removed the folders of %d dead execution(s)", len(swept))
+    inside = own_tasks(settings, stack)
+    lookout = lookout_for(stack, own, name, {**tasks, **inside})
+    with ExitStack() as ending:
+        ending.enter_context(closing(bodies))
+        spark = with_spark(
+            files,
+            stack.store,
+            tasks,
+            settings.spark,
+            environment=environment,
+            root=own.root / "spark",
+            keep=own.capacity,
+            listener=listener,
+        )
+        workspace = ending.enter_context(spark)
+        runtime = Runtime(
+            orchestrator=orchestrator,
+            store=stack.store,
+            workspace=workspace,
+            tasks=tasks,
+            coordination=stack.coordination,
+            clock=stack.clock,
+            node=node,
+            instruments=counters,
+            tell=tell,
+            traces=own.trace,
+            own=inside,
+            fate=fate,
+            lookout=lookout,
+        )
+        worker = Worker(
+            orchestrator,
+            runtime.run,
+            workspace.cancel_all,
+            clock=stack.clock,
+            worker_id=name,
+            task_names=(*tasks, *inside),
+            capacity=own.capacity,
+            poll_interval=own.poll_interval,
+            drain_limit=own.drain_limit,
+        )
+        bodies.warm()
+        if lookout is not None:
+            ending.enter_context(lookout.open())
+        yield Assembled(runtime, worker, progress)

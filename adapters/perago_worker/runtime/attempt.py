@@ -1,0 +1,196 @@
+"""One assignment from poll to outcome: pin the attempt, keep its heart beating, drive it, tell what happened.
+
+Only the driver talks to the store and reports. The heartbeat runs beside it and can do two things: say that the attempt
+is lost, which stops the body at once, and move the deadline after which nothing is published.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Protocol
+
+from attrs import field, frozen
+
+from perago_core.attempt.messages import IntentsSettled, Report
+from perago_core.attempt.run import Observer
+from perago_core.attempt.state import AFTER_REPORT, AttemptState, Known
+from perago_core.budget import PublishBudget
+from perago_core.driver import Ports, drive
+from perago_core.machine.rows import Event, Fired
+from perago_core.machine.trace import Tracer
+from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, Workspace
+from perago_core.results import Outcome
+from perago_core.values import Attempt, Backing
+from perago_worker.api.task import TaskDefinition
+from perago_worker.ops.recover import report_alarms
+from perago_worker.runtime.assignment import Place, patience_of, place_of
+from perago_worker.runtime.failpoints import Watcher
+from perago_worker.runtime.heartbeat import Heartbeat
+from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
+from perago_worker.runtime.liveness import Lookout
+from perago_worker.runtime.task_log import Tell
+from perago_worker.runtime.telemetry import (
+    Instruments,
+    count_outcome,
+    count_step,
+    line_writer,
+    log,
+    summary,
+    trace_file,
+)
+from perago_worker.stack import Stack
+
+
+class TaskWorkspace(Workspace, Protocol):
+    """A workspace that knows which task an attempt runs, and can stop its body from another thread."""
+
+    def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
+        """Take note of what the attempt runs, before anything else is asked for it."""
+        ...
+
+    def cancel(self, attempt: Attempt, reason: str) -> None:
+        """Stop the body at once; the call that waits for it answers that the body was lost."""
+        ...
+
+
+@frozen
+class Node:
+    """What a worker has settled before it polls: who it is, and the backing its cluster agreed on."""
+
+    worker_id: str
+    backing: Backing
+    epoch: int
+    ledger: bool
+    budget: PublishBudget
+
+
+@frozen
+class Runtime:
+    """What all attempts of a worker share."""
+
+    orchestrator: Orchestrator
+    store: Store
+    workspace: TaskWorkspace
+    tasks: Mapping[str, TaskDefinition]
+    coordination: Coordination | None
+    clock: Clock
+    node: Node
+    instruments: Instruments
+    tell: Tell
+    traces: Path
+    own: Mapping[str, TaskDefinition] = field(factory=dict[str, TaskDefinition])
+    fate: Watcher | None = None
+    lookout: Lookout | None = None
+
+    def run(self, assignment: Assignment, polled_at: float, free: Callable[[], object] = lambda: None) -> Outcome:
+        """Run one assignment to its end; call ``free`` when only the report is left.
+
+        ``polled_at``: when the poll that brought it was sent, by our own clock.
+        """
+        own = self.own.get(assignment.task_name)
+        definition = own or self.tasks[assignment.task_name]
+        place = place_of(assignment, definition)
+        attempt = pin(assignment, place, self.node)
+        workspace: Workspace
+        if own is not None and place.trouble is None:
+            workspace = InternalTask(own, place.params)
+        elif place.trouble is None:
+            self.workspace.accept(attempt, assignment.task_name, place.params)
+            workspace = self.workspace
+        else:
+            workspace = UnreadableInput(place.trouble)
+        patience = patience_of(assignment, definition)
+        heart = Heartbeat(
+            attempt,
+            self.orchestrator,
+            self.clock,
+            interval=min(self.node.budget.heartbeat_interval, patience / 3),
+            patience=patience,
+            since=polled_at,
+            on_loss=lambda why: self.workspace.cancel(attempt, why),
+        )
+        names = {"task": assignment.task_name, "backing": attempt.backing.value}
+        shown = nullcontext() if self.lookout is None else self.lookout.showing(attempt, heart.until)
+        heart.start()
+        try:
+            with shown, self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
+                outcome = drive(
+                    attempt,
+                    self._ports(assignment.task_name, workspace),
+                    observe=_before_report(self._observer(attempt, names), heart, free),
+                    interrupts=lambda state: None if state.phase in AFTER_REPORT else heart.loss(),
+                    attempt_until=heart.until,
+                )
+        finally:
+            heart.stop()
+        self._conclude(attempt, outcome, names)
+        return outcome
+
+    def _ports(self, task: str, workspace: Workspace) -> Ports:
+        stack = Stack(self.orchestrator, self.store, self.coordination, self.clock)
+        return stack.ports(workspace, None if self.fate is None else self.fate.of(task))
+
+    def _observer(self, attempt: Attempt, names: dict[str, str]) -> Observer:
+        trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)), self.clock.wall)
+
+        def observe(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
+            if isinstance(event, IntentsSettled):
+                report_alarms(attempt.target, event.alarms, self.instruments)
+            trace(before, event, fired)
+            log.debug("%s %s: %s -> %s", attempt.task_id, fired.row.id, type(event).__name__, fired.state.phase.name)
+            count_step(self.instruments, names, before, event, fired)
+
+        return observe
+
+    def _conclude(self, attempt: Attempt, outcome: Outcome, names: dict[str, str]) -> None:
+        line = summary(attempt, outcome)
+        log.info("%s", line)
+        self.tell(attempt.task_id, line)
+        count_outcome(self.instruments, names, outcome)
+        for what in outcome.left_behind:
+            log.warning("%s left behind: %s; `perago gc` removes it", attempt.task_id, what)
+
+
+def pin(assignment: Assignment, place: Place, node: Node) -> Attempt:
+    """Make the attempt: everything that is fixed from here on, and an execution id nobody else has."""
+    snapshot = assignment.snapshot
+    return Attempt(
+        workflow_id=snapshot.workflow_id,
+        task_id=snapshot.task_id,
+        retry_count=snapshot.retry_count,
+        logical_task=assignment.logical_task,
+        number=assignment.number,
+        execution=secrets.token_hex(8),
+        target=place.workspace.target,
+        input=place.workspace.ref,
+        backing=node.backing,
+        worker_id=snapshot.worker_id,
+        started_at=snapshot.started_at,
+        poll_count=snapshot.poll_count,
+        read_only=place.read_only,
+        operation=place.operation,
+        # Only the ledger proves that what came between was maintenance (H-15).
+        over_maintenance=place.over_maintenance and node.ledger,
+        ledger=node.ledger,
+        epoch=node.epoch,
+        budget=node.budget,
+    )
+
+
+def _before_report(observe: Observer, heart: Heartbeat, free: Callable[[], object]) -> Observer:
+    """Stop the heartbeat and free the worker's slot as soon as the report is all that is left to send.
+
+    No beat may be on its way when the result is sent: it could undo it. A loss that the last beat has found is asked
+    for after this and before the report. After the report a loss changes nothing.
+    """
+
+    def watch(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
+        if any(isinstance(command, Report) for command in fired.commands):
+            heart.stop()
+            free()
+        observe(before, event, fired)
+
+    return watch

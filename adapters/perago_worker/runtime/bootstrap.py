@@ -1,0 +1,55 @@
+"""What a worker settles before its first poll: who it is, the backing its cluster agrees on, what was left open."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterable
+
+from perago_core.answers import Done
+from perago_core.driver import run
+from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
+from perago_core.recovery import Mode
+from perago_core.values import Target
+from perago_worker.api.errors import UserError
+from perago_worker.config.settings import Settings
+from perago_worker.ops.recover import recover_target
+from perago_worker.runtime.attempt import Node
+from perago_worker.runtime.telemetry import Instruments, log
+from perago_worker.stack import Stack
+
+
+class StartError(UserError):
+    """The worker must not start; the message says why and what to do."""
+
+
+def worker_id() -> str:
+    """Name this process. Unique per start, so that a restarted worker is never taken for its predecessor."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
+    """Agree with the other workers on a backing. Nobody decides alone in silence (S-28)."""
+    wanted = PolicySettings(
+        policy=Policy(settings.fence.policy),
+        on_indeterminate=OnIndeterminate(settings.fence.on_indeterminate),
+        coordination=stack.coordination is not None,
+        node=name,
+    )
+    resolved = run(resolve(wanted), stack.ports())
+    if isinstance(resolved, PolicyFailed):
+        raise StartError(f"{resolved.reason}. {resolved.next_action}")
+    if resolved.disagreed:
+        log.warning("this worker found something else than the stored decision it follows: %s", resolved.decision)
+    return Node(name, resolved.backing, resolved.epoch, stack.coordination is not None, settings.budget.budget())
+
+
+def settle_open_intents(stack: Stack, targets: Iterable[Target], actor: str, instruments: Instruments) -> None:
+    """Settle what earlier workers left open, moving nothing. What stays open only blocks its own target (L-08)."""
+    if stack.coordination is None:
+        return
+    for target in targets:
+        swept = recover_target(stack, target, Mode.SETTLE_ONLY, actor, instruments=instruments)
+        if not isinstance(swept, Done):
+            log.warning("open intents of %s could not be settled: %s; publishing to it waits", target, swept.reason)

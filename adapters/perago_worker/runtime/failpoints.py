@@ -1,0 +1,170 @@
+"""Dying on purpose: a worker that kills or stops itself before or after one port call.
+
+For people who want to see what happens then: the demo, the kill matrix, and a team that does not take our word for it.
+``PERAGO_FAILPOINT="kill store.publish.after"`` kills the worker right after its first publication;
+``"stop store.head.after 2 clean"`` stops it (SIGSTOP) after the second head read of a task named ``clean``.
+``"list points.txt"`` does no harm: it writes down every point the worker passes, in the words that would arm it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from attrs import define, field
+
+from perago_core.answers import Answer
+from perago_core.failpoints import Edge, Failpoint, Reached
+from perago_core.ports import Assignment, Orchestrator
+from perago_core.results import Result
+from perago_core.values import Attempt, TaskSnapshot
+from perago_worker.api.errors import UserError
+
+VARIABLE = "PERAGO_FAILPOINT"
+_ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+_FORM = "'kill|stop PORT.METHOD.before|after [COUNT] [TASK]' or 'list FILE'"
+
+
+class Watcher(Protocol):
+    """Is told of every point the attempts of a worker pass."""
+
+    def of(self, task: str) -> Reached:
+        """Give the watcher of one attempt of this task; of what belongs to no task if it is empty."""
+        ...
+
+
+@define
+class Fate:
+    """What is to happen where. Counts over all attempts of the process, and happens once.
+
+    ``quiet`` is held by every thread while it talks to the orchestrator, and by the one that stops the worker. A
+    process that is stopped in the middle of a transaction of *another* thread, a poll or a heartbeat, keeps everybody
+    out of an embedded orchestrator for as long as it sleeps: seen, "database is locked".
+    """
+
+    signal: signal.Signals
+    point: Failpoint
+    count: int = 1
+    task: str | None = None
+    quiet: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
+
+    @classmethod
+    def parse(cls, words: str) -> Fate:
+        """Read it from an environment variable."""
+        parts = words.split()
+        if not 2 <= len(parts) <= 4 or parts[0] not in _ACTIONS:  # noqa: PLR2004  the words of the form
+            raise ValueError(f"{VARIABLE} must read {_FORM}, not {words!r}")
+        count, task = 1, None
+        for part in parts[2:]:
+            if part.isdigit():
+                count = int(part)
+            else:
+                task = part
+        return cls(_ACTIONS[parts[0]], Failpoint.parse(parts[1]), count, task)
+
+    def of(self, task: str) -> Reached:
+        """Give the watcher of one attempt of this task."""
+
+        def reached(point: Failpoint) -> None:
+            if point == self.point and self.task in {None, task} and self._is_due():
+                # To this very thread. A stop that is sent to the process is taken by its main thread, and until then
+                # this one runs on: it was found stopped in the middle of the transaction of the *next* call.
+                with self.quiet:
+                    signal.pthread_kill(threading.get_ident(), self.signal)
+
+        return reached
+
+    def _is_due(self) -> bool:
+        with self._lock:
+            self.count -= 1
+            return self.count == 0
+
+
+@define
+class Witness:
+    """Writes down which points are passed, and how often each task has passed each by then."""
+
+    file: Path
+    quiet: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
+    _seen: Counter[tuple[Failpoint, str]] = field(factory=Counter[tuple[Failpoint, str]], init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
+
+    def of(self, task: str) -> Reached:
+        """Give the watcher of one attempt of this task."""
+
+        def reached(point: Failpoint) -> None:
+            with self._lock, self.file.open("a", encoding="utf-8") as file:
+                self._seen[point, task] += 1
+                file.write(f"{point} {self._seen[point, task]} {task}".rstrip() + "\n")
+
+        return reached
+
+
+class WatchedOrchestrator:
+    """Gives failpoints to the two calls that no attempt's conversation makes: polls and heartbeats."""
+
+    def __init__(self, orchestrator: Orchestrator, watcher: Fate | Witness) -> None:
+        self._orchestrator = orchestrator
+        self._reached = watcher.of("")
+        self._quiet = watcher.quiet
+
+    def poll(self, worker_id: str, task_names: tuple[str, ...], limit: int) -> Answer[tuple[Assignment, ...]]:
+        """Take up to ``limit`` tasks."""
+        self._reached(Failpoint("orchestrator", "poll", Edge.BEFORE))
+        with self._quiet:
+            answer = self._orchestrator.poll(worker_id, task_names, limit)
+        self._reached(Failpoint("orchestrator", "poll", Edge.AFTER))
+        return answer
+
+    def extend(self, attempt: Attempt) -> Answer[None]:
+        """Send one heartbeat."""
+        self._reached(Failpoint("orchestrator", "extend", Edge.BEFORE))
+        with self._quiet:
+            answer = self._orchestrator.extend(attempt)
+        self._reached(Failpoint("orchestrator", "extend", Edge.AFTER))
+        return answer
+
+    def reload(self, workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task; the driver watches its own reloads."""
+        with self._quiet:
+            return self._orchestrator.reload(workflow_id, task_id)
+
+    def report(self, attempt: Attempt, result: Result) -> Answer[None]:
+        """Send the result; only the driver does, and watches it."""
+        with self._quiet:
+            return self._orchestrator.report(attempt, result)
+
+    def log(self, task_id: str, line: str) -> None:
+        """Append to the task's log, where the orchestrator keeps one."""
+        write: Callable[[str, str], object] | None = getattr(self._orchestrator, "log", None)
+        if write is not None:
+            with self._quiet:
+                write(task_id, line)
+
+
+def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Fate | Witness | None:
+    """Read what the environment asks for, if anything."""
+    words = environment(VARIABLE)
+    if not words:
+        return None
+    verb, _space, rest = words.partition(" ")
+    return Witness(Path(rest)) if verb == "list" and rest else Fate.parse(words)
+
+
+def watched(orchestrator: Orchestrator, watcher: Fate | Witness | None) -> Orchestrator:
+    """Give the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
+    return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher)
+
+
+def fate_from_environment() -> Fate | Witness | None:
+    """Read what is to fail; a misspelt one is a mistake of whoever starts the worker, and found before anything is."""
+    try:
+        return fate_from()
+    except ValueError as error:
+        raise UserError(str(error)) from None

@@ -1,0 +1,267 @@
+"""Signs of life that other workers see, so that a dead worker's attempt is given up in seconds, not in minutes.
+
+An orchestrator may notice late that a worker has fallen silent: Conductor looks at once for one that never sent a
+heartbeat, and 3 to 272 s too late for one that did. So each worker writes for each of its attempts until when the
+orchestrator has to wait for it, and renews that with every heartbeat. Who sees that the time is over, and is the first
+to say so, asks the orchestrator to look now: a few times, ever less often.
+
+Nothing rests on it. A sign is never a reason to publish, to fail or to stop; clocks that differ, a lost sign or a nudge
+too many cost a request each. What the orchestrator decides when it looks is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeGuard
+
+from attrs import define, field, frozen
+
+from perago_core.answers import Answer, Done
+from perago_core.ports import Clock, Coordination, Entry, Orchestrator
+from perago_core.values import Attempt
+from perago_worker.api.task import TaskDefinition
+from perago_worker.config.settings import WorkerSettings
+from perago_worker.runtime.telemetry import log
+from perago_worker.stack import Stack
+
+SIGNS = "alive/"
+NUDGES = "nudging/"
+#: Seconds between two looks, and from one nudge to the next. The orchestrator's clock may have started a little later.
+_TICK = 1.0
+_PAUSES = (1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+#: Seconds for which a nudger is alone with an attempt, and for which a sign outlives its time.
+_TERM = 20.0
+_AFTERLIFE = 90.0
+
+
+class Nudging(Protocol):
+    """What an orchestrator offers that can be asked to look at a workflow now."""
+
+    def nudge(self, workflow_id: str) -> Answer[None]:
+        """Have it look whether an attempt of this workflow has fallen silent. Harmless if none has."""
+        ...
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[Any]:
+        """Read the task and its workflow now."""
+        ...
+
+
+def can_nudge(orchestrator: Orchestrator) -> TypeGuard[Nudging]:
+    """Say whether this orchestrator has to be told, and can be."""
+    return hasattr(orchestrator, "nudge")
+
+
+@frozen
+class Sign:
+    """An attempt, and the milliseconds since the epoch after which the orchestrator need not wait for it."""
+
+    workflow_id: str
+    task_id: str
+    worker_id: str
+    until: int
+
+    @property
+    def key(self) -> str:
+        """Give the key it is written under."""
+        return f"{SIGNS}{self.task_id}"
+
+    def text(self) -> str:
+        """Write it."""
+        return json.dumps({"workflow": self.workflow_id, "worker": self.worker_id, "until": self.until})
+
+    @classmethod
+    def read(cls, entry: Entry) -> Sign | None:
+        """Read it; ``None`` for what is no sign."""
+        try:
+            found: Any = json.loads(entry.value)
+            return cls(found["workflow"], entry.key.removeprefix(SIGNS), found["worker"], int(found["until"]))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@define
+class _Own:
+    """An attempt of ours: until when it is ours, by our clock, and what was last written about it."""
+
+    attempt: Attempt
+    until: Callable[[], float]
+    told: float = -1.0
+    sign: Sign | None = None
+
+
+@define
+class _Late:
+    """A sign whose time is over: how often we have nudged for it, and from when on we may again."""
+
+    sign: Sign
+    nudges: int = 0
+    not_before: float = 0.0
+
+
+@define
+class Lookout:
+    """Shows signs of life of this worker's attempts, and looks after those of others. ``patience``: the longest."""
+
+    _orchestrator: Nudging
+    _coordination: Coordination
+    _clock: Clock
+    _worker_id: str
+    _patience: float
+    _tick: float = _TICK
+    _own: dict[str, _Own] = field(factory=dict[str, _Own], init=False)
+    _ended: list[Sign] = field(factory=list[Sign], init=False)
+    _late: dict[str, _Late] = field(factory=dict[str, _Late], init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _stopping: threading.Event = field(factory=threading.Event, init=False)
+    _lease: str | None = field(default=None, init=False)
+    _renewed: float = field(default=0.0, init=False)
+
+    @contextmanager
+    def open(self) -> Generator[None]:
+        """Look out until this is left; then every sign of ours is taken away."""
+        thread = threading.Thread(target=self._look_on, name="lookout", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            thread.join()
+            if self._lease is not None:
+                self._coordination.revoke(self._lease)
+
+    @contextmanager
+    def showing(self, attempt: Attempt, until: Callable[[], float]) -> Generator[None]:
+        """Show a sign while an attempt runs; one that is through before the next look costs nothing."""
+        own = _Own(attempt, until)
+        with self._lock:
+            self._own[attempt.execution] = own
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._own[attempt.execution]
+                if own.sign is not None:
+                    self._ended.append(own.sign)
+
+    def look(self) -> None:
+        """Show ours, then look at the others', once."""
+        self._show()
+        listed = self._coordination.list(SIGNS)
+        if not isinstance(listed, Done):
+            return
+        now = self._clock.wall()
+        signs = [sign for entry in listed.value if (sign := Sign.read(entry)) is not None]
+        over = [sign for sign in signs if sign.until < now and sign.worker_id != self._worker_id]
+        self._late = {sign.task_id: self._known(sign) for sign in over}
+        for late in self._late.values():
+            if self._clock.now() >= late.not_before and late.nudges < len(_PAUSES):
+                self._nudge(late)
+
+    def _look_on(self) -> None:
+        while not self._stopping.wait(self._tick):
+            try:
+                self.look()
+            except Exception as error:  # noqa: BLE001  whatever goes wrong here, the work itself goes on
+                log.debug("the lookout missed one look: %s: %s", type(error).__name__, error)
+
+    # ---- our own
+
+    def _show(self) -> None:
+        with self._lock:
+            own, ended = tuple(self._own.values()), self._ended
+            self._ended = []
+        if not own and not ended:
+            return
+        lease = self._leased()
+        for sign in ended:
+            self._coordination.swap(sign.key, sign.text(), None)
+        for each in own if lease is not None else ():
+            until = each.until()
+            if until != each.told:
+                self._write(each, until, lease)
+
+    def _write(self, own: _Own, until: float, lease: str | None) -> None:
+        ends = self._clock.wall() + round((until - self._clock.now()) * 1000)
+        sign = Sign(own.attempt.workflow_id, own.attempt.task_id, self._worker_id, ends)
+        if own.sign is None:
+            written = self._begin(sign, lease)
+        else:
+            swapped = self._coordination.swap(sign.key, own.sign.text(), sign.text())
+            written = isinstance(swapped, Done) and swapped.value
+        # If it was not written, or nobody knows, the next look begins with what stands. Were it taken for written, no
+        # swap would ever hit again: our sign would stand still, and peers would waste their nudges on us.
+        own.sign, own.told = (sign, until) if written else (None, -1.0)
+
+    def _begin(self, sign: Sign, lease: str | None) -> bool:
+        """Write a sign anew, under our lease; what stands is a predecessor's of the same task, or a lost one of ours.
+
+        It is taken away first: a swap would leave it bound to the predecessor's lease, and it would go with that.
+        """
+        made = self._coordination.create_if_absent(sign.key, sign.text(), lease)
+        if isinstance(made, Done) and made.value.value != sign.text():
+            self._coordination.swap(sign.key, made.value.value, None)
+            made = self._coordination.create_if_absent(sign.key, sign.text(), lease)
+        return isinstance(made, Done) and made.value.value == sign.text()
+
+    def _leased(self) -> str | None:
+        """Give our lease, renewed often enough that our signs outlive us by the longest patience and some."""
+        term = 1.5 * (self._patience + _AFTERLIFE)
+        if self._lease is not None:
+            if self._clock.now() < self._renewed + term / 3:
+                return self._lease
+            renewed = self._coordination.keep_alive(self._lease)
+            if isinstance(renewed, Done) and not renewed.value:
+                self._lease = None
+                with self._lock:
+                    for each in self._own.values():
+                        each.sign, each.told = None, -1.0  # gone with the lease
+        if self._lease is None:
+            granted = self._coordination.grant(term)
+            self._lease = granted.value if isinstance(granted, Done) else None
+        self._renewed = self._clock.now()
+        return self._lease
+
+    # ---- the others'
+
+    def _known(self, sign: Sign) -> _Late:
+        """Give what we know of a late sign; if it was renewed since, it is late anew."""
+        known = self._late.get(sign.task_id)
+        return known if known is not None and known.sign == sign else _Late(sign)
+
+    def _nudge(self, late: _Late) -> None:
+        sign = late.sign
+        late.not_before = self._clock.now() + _PAUSES[late.nudges]
+        if not self._is_first(sign):
+            return
+        late.nudges += 1
+        nudged = self._orchestrator.nudge(sign.workflow_id)
+        seen = self._orchestrator.reload(sign.workflow_id, sign.task_id)
+        if not isinstance(seen, Done) or not isinstance(nudged, Done):
+            return
+        still = seen.value is not None and seen.value.status.is_open and seen.value.worker_id == sign.worker_id
+        if not still:
+            log.info("worker %s fell silent; task %s was given up after a nudge", sign.worker_id, sign.task_id)
+            self._coordination.swap(sign.key, sign.text(), None)
+
+    def _is_first(self, sign: Sign) -> bool:
+        """One worker nudges; if it dies, its mark goes with its term and another one does."""
+        key = f"{NUDGES}{sign.task_id}"
+        standing = self._coordination.get(key)
+        if isinstance(standing, Done) and standing.value is not None:
+            return standing.value.value == self._worker_id
+        granted = self._coordination.grant(_TERM)
+        if not isinstance(granted, Done):
+            return False
+        made = self._coordination.create_if_absent(key, self._worker_id, granted.value)
+        return isinstance(made, Done) and made.value.value == self._worker_id
+
+
+def lookout_for(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition]) -> Lookout | None:
+    """Look out for the other workers where the orchestrator needs that, and there is a place to show signs of life."""
+    if not own.nudge or stack.coordination is None or not can_nudge(stack.orchestrator):
+        return None
+    patience = max(each.response_timeout for each in tasks.values())
+    return Lookout(stack.orchestrator, stack.coordination, stack.clock, name, patience)

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
-from perago_conductor.connection import Connection, Gone, Unreachable
 from perago_conductor.documents import assignment_of, output_of, snapshot_of
-from perago_conductor.nudge import nudge
-from perago_conductor.sdk import Access, Json, update
+from perago_conductor.transport import Access, Gone, Json, Transport, Unreachable, task_result
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.ports import Assignment
 from perago_core.results import Completed, Result, status_of
@@ -47,14 +45,14 @@ class ConductorOrchestrator:
         timeout: float = 10.0,
         poll_wait: float = 1.0,
     ) -> None:
-        self.connection = Connection(Access(url, key, secret, ca, timeout))
+        self.transport = Transport(Access(url, key, secret, ca, timeout))
         self.domain = domain
         self._wait = min(poll_wait, LONGEST_WAIT)
         self._turn = 0
 
     def close(self) -> None:
         """Close the connections."""
-        self.connection.close()
+        self.transport.close()
 
     def poll(self, worker_id: str, task_names: tuple[str, ...], limit: int) -> Answer[tuple[Assignment, ...]]:
         """Take up to ``limit`` tasks of any of the names; if there is none, wait a moment for the first.
@@ -86,18 +84,18 @@ class ConductorOrchestrator:
 
         Two small documents, not the workflow with all its tasks: that one grows with every step and every result.
         """
-        read = self.connection.ask("GET", "/tasks/{id}", {"id": task_id}, within=within)
+        read = self.transport.ask(self.transport.tasks.get_task, task_id, within=within)
         if isinstance(read, Gone):
             return Done(None)
         if not isinstance(read, Done):
             return read
         task: Json = read.value
-        workflow = {"id": task["workflowInstanceId"]}
-        if workflow_id not in {None, workflow["id"]}:
+        running: str = task["workflowInstanceId"]
+        if workflow_id not in {None, running}:
             return Done(None)
         whole = "true" if task["status"] == TaskStatus.COMPLETED.value else "false"
-        query = {"includeTasks": whole}
-        read = self.connection.ask("GET", "/workflow/{id}", workflow, query=query, within=within)
+        status = self.transport.workflows.get_execution_status
+        read = self.transport.ask(status, running, include_tasks=whole, within=within)
         if isinstance(read, Gone):
             return Done(None, operations=2)
         if not isinstance(read, Done):
@@ -136,11 +134,17 @@ class ConductorOrchestrator:
 
     def log(self, task_id: str, line: str) -> None:
         """Append a line to the task's log."""
-        self.connection.log(task_id, line)
+        self.transport.log(task_id, line)
 
     def nudge(self, workflow_id: str) -> Answer[None]:
-        """Have Conductor look whether an attempt of this workflow has fallen silent."""
-        return nudge(self.connection, workflow_id)
+        """Have Conductor look at a workflow now: it then gives up whatever has been silent for too long.
+
+        Without it, a worker that dies after a heartbeat was noticed after 3 to 272 s, whatever the response time-out;
+        with it, at once. It is the decision its own sweeper takes later, and on a workflow that is fine or over it
+        changes nothing. Done also when the workflow is gone.
+        """
+        answer = self.transport.ask(self.transport.workflows.decide, workflow_id)
+        return Done(None) if isinstance(answer, Done | Gone) else answer
 
     # ---- how
 
@@ -158,10 +162,10 @@ class ConductorOrchestrator:
             yield name, 1, self._wait / len(names)
 
     def _poll_one(self, worker_id: str, name: str, count: int, wait: float) -> Answer[list[Json]]:
-        query: dict[str, str | int] = {"workerid": worker_id, "count": count, "timeout": round(wait * 1000)}
+        query: dict[str, Json] = {"workerid": worker_id, "count": count, "timeout": round(wait * 1000)}
         if self.domain:
             query["domain"] = self.domain
-        answer = self.connection.ask("GET", "/tasks/poll/batch/{name}", {"name": name}, query=query, wait=wait)
+        answer = self.transport.ask(self.transport.tasks.batch_poll, name, wait=wait, **query)
         if isinstance(answer, Done) and not isinstance(answer.value, list):
             return Unknown(f"expected a list of tasks named {name!r}, found {type(answer.value).__name__}")
         return answer
@@ -182,7 +186,7 @@ class ConductorOrchestrator:
         extend: bool = False,
         within: float = inf,
     ) -> Answer[None]:
-        body = update(
+        body = task_result(
             attempt.workflow_id,
             attempt.task_id,
             attempt.worker_id,
@@ -191,7 +195,7 @@ class ConductorOrchestrator:
             reason=reason,
             extend=extend,
         )
-        answer = self.connection.ask("POST", "/tasks", body=body, within=within)
+        answer = self.transport.ask(self.transport.tasks.update_task, body, within=within)
         return Done(None) if isinstance(answer, Done) else answer
 
 

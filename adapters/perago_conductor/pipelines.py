@@ -7,16 +7,22 @@ backends than SQL. ``correlated`` leaves paused workflows out, so it is not used
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import frozen
 
-from perago_conductor.connection import Connection, Gone
-from perago_conductor.definitions import VERSION, Document, Pipeline, documents, workflow_document
-from perago_conductor.documents import assignment_of
-from perago_conductor.sdk import Json
-from perago_core.answers import Done
+from perago_conductor.documents import (
+    VERSION,
+    Document,
+    Json,
+    Pipeline,
+    assignment_of,
+    documents,
+    workflow_document,
+)
+from perago_conductor.transport import Gone, Transport
+from perago_core.answers import Answer, Done
 from perago_core.ports import Assignment
 from perago_core.values import Target
 
@@ -66,8 +72,9 @@ class WorkflowSeen:
 class Workflows:
     """Definitions and workflows of one server. ``domain``: whose workers do what is started here; blank: anyone's."""
 
-    def __init__(self, connection: Connection, domain: str = "") -> None:
-        self._connection = connection
+    def __init__(self, transport: Transport, domain: str = "") -> None:
+        self._transport = transport
+        self._metadata, self._workflows, self._tasks = transport.metadata, transport.workflows, transport.tasks
         self._domain = domain
 
     # ---- definitions
@@ -75,15 +82,15 @@ class Workflows:
     def register_tasks(self, definitions: Iterable[Document]) -> None:
         """Register task definitions, over whatever was there. Workflows that run keep the old ones."""
         for each in definitions:
-            self._ask("POST", "/metadata/taskdefs", body=[each])
+            self._ask(self._metadata.register_task_def, [each])
 
     def task_definitions(self) -> dict[str, Document]:
         """Give every registered task definition by name."""
-        return {each["name"]: each for each in self._ask("GET", "/metadata/taskdefs") or ()}
+        return {each["name"]: each for each in self._find(self._metadata.get_task_defs) or ()}
 
     def register_pipeline(self, pipeline: Pipeline) -> None:
         """Register a pipeline's workflow and the one that recovers it."""
-        answer = self._ask("PUT", "/metadata/workflow", body=list(documents(pipeline)))
+        answer = self._ask(self._metadata.update1, list(documents(pipeline)))
         refused: dict[str, str] = answer["bulkErrorResults"]
         if refused:
             told = "; ".join(f"{name}: {why}" for name, why in refused.items())
@@ -91,9 +98,7 @@ class Workflows:
 
     def pipeline_definition(self, name: str) -> Document | None:
         """Give a registered workflow definition."""
-        found: Document | None = self._ask(
-            "GET", "/metadata/workflow/{name}", {"name": name}, query={"version": VERSION}
-        )
+        found: Document | None = self._find(self._metadata.get, name, version=VERSION)
         return found
 
     # ---- workflows
@@ -107,25 +112,25 @@ class Workflows:
             request["taskToDomain"] = {"*": self._domain}
         if not registered:
             request["workflowDef"] = workflow_document(pipeline)
-        return str(self._ask("POST", "/workflow", body=request))
+        return str(self._ask(self._workflows.start_workflow, request))
 
     def workflow(self, workflow_id: str) -> WorkflowSeen | None:
         """Look at a workflow and its tasks."""
-        found = self._ask("GET", "/workflow/{id}", {"id": workflow_id}, query={"includeTasks": "true"})
+        found = self._find(self._workflows.get_execution_status, workflow_id, include_tasks="true")
         return None if found is None else _workflow(found)
 
     def task(self, task_id: str) -> TaskSeen | None:
         """Look at one attempt."""
-        found = self._ask("GET", "/tasks/{id}", {"id": task_id})
+        found = self._find(self._tasks.get_task, task_id)
         return None if found is None else _task(found)
 
     def running(self, name: str) -> tuple[str, ...]:
         """Give the ids of the workflows of this name that have not ended; always current."""
-        return tuple(self._ask("GET", "/workflow/running/{name}", {"name": name}) or ())
+        return tuple(self._find(self._workflows.get_running_workflow, name) or ())
 
     def active(self) -> tuple[str, ...]:
         """Give the ids of all workflows that have not ended: of every registered name, and what the index shows."""
-        names: list[str] = self._ask("GET", "/metadata/workflow/names") or []
+        names: list[str] = self._find(self._transport.get, "/metadata/workflow/names") or []
         known = [each for name in names for each in self.running(name)]
         return tuple(dict.fromkeys((*known, *self.search("status IN (RUNNING,PAUSED)"))))
 
@@ -134,7 +139,7 @@ class Workflows:
         found: list[str] = []
         while len(found) < limit:
             page = self._ask(
-                "GET",
+                self._transport.get,  # the library's search cannot be told an order
                 "/workflow/search",
                 query={"query": query, "start": len(found), "size": min(_PAGE, limit), "sort": "startTime:DESC"},
             )
@@ -146,35 +151,33 @@ class Workflows:
 
     def stop(self, workflow_id: str, reason: str) -> None:
         """Terminate a workflow. Done also when it has ended."""
-        self._ask("DELETE", "/workflow/{id}", {"id": workflow_id}, query={"reason": reason})
+        self._ask(self._workflows.terminate, workflow_id, reason=reason)
 
     def log(self, task_id: str) -> tuple[str, ...]:
         """Give what was written about an attempt, oldest first."""
-        lines = self._ask("GET", "/tasks/{id}/log", {"id": task_id}) or ()
+        lines = self._find(self._tasks.get_task_logs, task_id) or ()
         return tuple(each["log"] for each in sorted(lines, key=lambda line: line.get("createdTime", 0)))
 
     def last_poll(self, task: str) -> int:
         """Give when a worker last asked for tasks of this name, in milliseconds since the epoch; 0 for never."""
-        polls: list[Document] = self._ask("GET", "/tasks/queue/polldata", query={"taskType": task}) or []
+        polls: list[Document] = self._find(self._tasks.get_poll_data, task) or []
         ours = [each["lastPollTime"] for each in polls if (each.get("domain") or "") == self._domain]
         return max(ours, default=0)
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        places: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, str | int] | None = None,
-        body: object = None,
-    ) -> Json:
-        """Send it once and give the answer, ``None`` for what is not there; raise if it was refused or is unknown."""
-        answer = self._connection.ask(method, path, places, query=query, body=body)
-        if isinstance(answer, Done):
-            return answer.value
-        if isinstance(answer, Gone) and method == "GET":
-            return None
-        raise OrchestratorError(answer.reason)
+    def _find(self, call: Callable[..., Json], *given: object, **named: Json) -> Json:
+        """Ask for something and give it, ``None`` if it is not there."""
+        answer = self._transport.ask(call, *given, **named)
+        return None if isinstance(answer, Gone) else _value(answer)
+
+    def _ask(self, call: Callable[..., Json], *given: object, **named: Json) -> Json:
+        """Send a request once and give its answer; raise if it was refused or nobody knows."""
+        return _value(self._transport.ask(call, *given, **named))
+
+
+def _value(answer: Answer[Json]) -> Json:
+    if isinstance(answer, Done):
+        return answer.value
+    raise OrchestratorError(answer.reason)
 
 
 def target_of(given: Mapping[str, Any]) -> Target | None:

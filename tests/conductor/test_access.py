@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from perago_conductor import ConductorOrchestrator
-from perago_conductor.connection import Unreachable
-from perago_conductor.sdk import Access
+from perago_conductor.transport import Access, Unreachable
 from perago_core.answers import NotDone
 from perago_core.attempt.state import is_accepted
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide

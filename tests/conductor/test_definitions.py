@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perago_conductor.definitions import Pipeline, Step, documents, recovery_document, unlike, workflow_document
+from perago_conductor.documents import Pipeline, Step, documents, recovery_document, unlike, workflow_document
 from perago_core.values import Target
 
 MAIN = Target("lake", "main")

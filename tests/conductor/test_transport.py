@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from perago_conductor import ConductorOrchestrator
-from perago_conductor.connection import Unreachable
+from perago_conductor.transport import Unreachable
 from perago_core.answers import NotDone, Unknown
 from perago_core.attempt.state import is_accepted
 from perago_core.values import TaskStatus

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
-from perago_conductor.connection import Connection
-from perago_conductor.definitions import RECOVERY_SUFFIX, Document, Pipeline, Step, documents, unlike
+from perago_conductor.documents import RECOVERY_SUFFIX, Document, Pipeline, Step, documents, unlike
 from perago_conductor.pipelines import OrchestratorError, TaskSeen, Workflows, WorkflowSeen, target_of
+from perago_conductor.transport import Transport
 from perago_core.budget import PublishBudget
 from perago_core.contract import NOWHERE, REF, WORKSPACE, workspace_document
 from perago_core.values import CommitRef, Target, TaskStatus
@@ -27,11 +27,11 @@ _SCHEMAS = ("inputSchema", "outputSchema")
 
 
 class OnConductor(Protocol):
-    """An orchestrator with a connection to Conductor."""
+    """An orchestrator on Conductor."""
 
     @property
-    def connection(self) -> Connection:
-        """Give the connection."""
+    def transport(self) -> Transport:
+        """Give the way to the server."""
         ...
 
     @property
@@ -197,7 +197,7 @@ class ConductorPipelines:
 
 def pipelines_on(orchestrator: OnConductor, budget: PublishBudget) -> ConductorPipelines:
     """Speak for one."""
-    return ConductorPipelines(Workflows(orchestrator.connection, orchestrator.domain), budget)
+    return ConductorPipelines(Workflows(orchestrator.transport, orchestrator.domain), budget)
 
 
 def _declared(name: str, pipeline: PipelineSettings, *, has_target: bool = True) -> Pipeline:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, TypeAlias
 
 import pytest
@@ -30,8 +29,7 @@ from perago_core.lease.state import (
     lock_key,
     token_key,
 )
-from perago_core.lease.table import FACTS, ROWS
-from perago_core.machine.rows import Command, Event, mentioned
+from perago_core.machine.rows import Command, Event
 from perago_core.values import Target
 from tests.core.conversations import (
     DROPPED,
@@ -47,6 +45,8 @@ from tests.core.conversations import (
     converse,
     run_to_rest,
 )
+from tests.specs.menus import lease_menu
+from tests.specs.vectors import states
 
 LEASE = Machine(l.LEASE, l.perform)
 LeaseRun: TypeAlias = Run[l.LeaseRequest, l.LeaseKnown]
@@ -506,7 +506,7 @@ def test_lost_is_immediate_absorbing_and_asks_for_nothing(state: l.LeaseState, e
     assert outcome is not None
     assert outcome.end is l.LeaseEnd.LOST
     assert outcome.reason
-    for each in EVENTS:
+    for each in {event for other in states("lease") for event in lease_menu(other)}:
         with pytest.raises(ProtocolError, match="the machine has ended"):
             l.step(after, each)
 
@@ -750,88 +750,12 @@ def test_a_clock_beyond_the_bound_breaks_exclusion() -> None:
 # The table and the records
 
 
-EVENTS: list[Event] = [
-    l.Granted("lease-1", 0.0),
-    l.GrantRefused("r"),
-    l.GrantUnknown("r"),
-    l.LockStood("execution-1", "lease-1"),
-    l.LockStood("execution-1", "lease-0"),
-    l.LockStood("execution-2", "lease-1"),
-    l.LockStood("", ""),
-    l.LockRefused("r"),
-    l.LockUnknown("r"),
-    l.TokenAbsent(),
-    l.TokenFound(l.TokenRecord(1, "execution-0", released=True), "text"),
-    l.TokenFound(l.TokenRecord(1, "execution-0", released=False), "text"),
-    l.TokenUnreadable("r"),
-    l.TokenReadUnknown("r"),
-    *(l.TokenTaken(now) for now in (0.0, VALID)),
-    l.TokenRefused("r"),
-    l.TokenUnknown("r"),
-    *(l.Ticked(now) for now in (1.0, 4.0, VALID)),
-    *(l.KeptAlive(0.0, now) for now in (4.0, VALID)),
-    l.LeaseGone("r"),
-    *(l.KeepAliveUnknown("r", now) for now in (4.0, VALID)),
-    l.ReleaseWanted(),
-    l.ReleaseMarked(),
-    l.ReleaseRefused("r"),
-    l.ReleaseUnknown("r"),
-    l.LeaseRevoked(),
-    l.LeaseRevokeRefused("r"),
-    l.LeaseRevokeUnknown("r"),
-]
-
-
-ALLOWED: dict[Enum, set[type[Event]]] = {phase: {row.event for row in ROWS if row.phase is phase} for phase in l.Phase}
-
-
-def reachable() -> set[l.LeaseState]:
-    """Give every reachable state."""
-    todo = [l.start(request()).state]
-    seen = set(todo)
-    while todo:
-        state = todo.pop()
-        for event in EVENTS:
-            if type(event) in ALLOWED[state.phase] and (after := l.step(state, event).state) not in seen:
-                seen.add(after)
-                todo.append(after)
-    return seen
-
-
-def test_every_row_fires_and_every_end_is_explained() -> None:
-    """S-25: over the whole state space; what has not ended has no outcome, what has ended waits for nothing."""
-    fired: set[str] = set()
-    states = reachable()
-    for state in states:
-        assert (l.outcome(state) is not None) is l.LEASE.is_terminal(state)
-        assert not (l.LEASE.is_terminal(state) and state.pending)
-        fired |= {l.LEASE.fire(state, each).row.id for each in EVENTS if type(each) in ALLOWED[state.phase]}
-    assert fired == {row.id for row in ROWS}
-    assert len(states) == 278
-
-
-def test_every_other_event_is_refused_and_changes_nothing() -> None:
-    """S-25, W-21: refusal is loud, names the phase and what is allowed, and leaves the state as it was."""
-    for state in {state.phase: state for state in reachable()}.values():
-        for event in EVENTS:
-            if type(event) not in ALLOWED[state.phase]:
-                before = evolve(state)
-                with pytest.raises(ProtocolError, match=state.phase.name):
-                    l.step(state, event)
-                assert state == before
-
-
 def test_held_means_held() -> None:
     """S-24: a hold exists in exactly two phases, and always has a token and a lease."""
-    for state in reachable():
+    for state in states("lease"):
         hold = l.hold(state)
         assert (hold is not None) is (state.phase in {l.Phase.HELD, l.Phase.RENEWAL})
         assert hold is None or (hold.token >= 1 and hold.lease == "lease-1")
-
-
-def test_every_fact_is_used() -> None:
-    """W-22: no guard is dead data."""
-    assert {fact.name for fact in FACTS} == set(mentioned(ROWS))
 
 
 def test_every_command_declares_three_answers() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from enum import Enum
 from typing import Any, TypeAlias
 
 import pytest
@@ -21,7 +20,7 @@ from perago_core import policy as p
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.errors import CodecError, ProtocolError
-from perago_core.machine.rows import Command, Event, mentioned
+from perago_core.machine.rows import Command
 from perago_core.policy.state import (
     PROBES_AUTO,
     PROBES_ENABLE,
@@ -32,7 +31,6 @@ from perago_core.policy.state import (
     encode_decision,
     latest_decision,
 )
-from perago_core.policy.table import FACTS, ROWS
 from perago_core.ports import Entry
 from perago_core.values import Backing
 from tests.core.conversations import (
@@ -49,6 +47,7 @@ from tests.core.conversations import (
     interleave,
     run_to_rest,
 )
+from tests.specs.vectors import states
 
 POLICY = Machine(p.POLICY, p.perform, p.Begun())
 
@@ -694,86 +693,15 @@ def test_every_resolved_node_follows_the_stored_decision_of_its_epoch(drawn: lis
 # The table
 
 
-EVENTS: list[Event] = [
-    p.Begun(),
-    p.DecisionAbsent(),
-    *(p.DecisionFound(decision) for decision in (POSITIVE, DISPROVED, SILENCE)),
-    p.DecisionUnreadable("r"),
-    p.DecisionReadUnknown("r"),
-    p.ProbeProved(p.Capability.ATOMIC),
-    p.ProbeDisproved("r"),
-    p.ProbeUnknown(""),
-    p.BackedOff(),
-    *(p.DecisionStood(decision) for decision in (POSITIVE, DISPROVED, SILENCE)),
-    p.StoringRefused("r"),
-    p.StoringUnknown(""),
-]
-
-
-ALLOWED: dict[Enum, set[type[Event]]] = {phase: {row.event for row in ROWS if row.phase is phase} for phase in p.Phase}
-
-
-def events_at(state: p.PolicyState) -> list[Event]:
-    """Give every event, and where a decision is being stored also that it stood."""
-    own = [p.DecisionStood(each.decision) for each in state.pending if isinstance(each, p.StoreDecision)]
-    return [*EVENTS, *own]
-
-
-def reachable() -> set[p.PolicyState]:
-    """Give every reachable state, over all settings."""
-    todo = [
-        p.POLICY.start(p.PolicySettings(policy, silence, coordination, "node-1")).state
-        for policy in p.Policy
-        for silence in p.OnIndeterminate
-        for coordination in (True, False)
-    ]
-    seen = set(todo)
-    while todo:
-        state = todo.pop()
-        for event in events_at(state):
-            if type(event) in ALLOWED[state.phase] and (after := p.step(state, event).state) not in seen:
-                seen.add(after)
-                todo.append(after)
-    return seen
-
-
-def test_every_row_fires_and_every_end_is_explained() -> None:
-    """S-28, W-14: over the whole state space; what has not ended has no outcome, what has ended waits for nothing."""
-    fired: set[str] = set()
-    states = reachable()
-    for state in states:
-        assert (p.outcome(state) is not None) is p.POLICY.is_terminal(state)
-        assert not (p.POLICY.is_terminal(state) and state.pending)
-        fired |= {p.POLICY.fire(state, each).row.id for each in events_at(state) if type(each) in ALLOWED[state.phase]}
-    assert fired == {row.id for row in ROWS}
-    assert len(states) == 20_886
-
-
 def test_nobody_is_resolved_alone() -> None:
     """S-28, W-14: over the whole state space; resolved by a stored record, or by a policy that needs none."""
-    ends = [(state.subject, p.outcome(state)) for state in reachable()]
+    ends = [(state.subject, p.outcome(state)) for state in states("policy")]
     for subject, end in ends:
         if isinstance(end, p.Resolved) and end.decision is None:
             chosen = subject.policy in {p.Policy.SOFT, p.Policy.DISABLE}
             assert chosen or (subject.policy is p.Policy.ENABLE and not subject.coordination)
         if isinstance(end, p.Resolved) and subject.policy is p.Policy.ENABLE:
             assert end.backing in {Backing.ATOMIC, Backing.CONDITIONAL}
-
-
-def test_every_other_event_is_refused_and_changes_nothing() -> None:
-    """W-04: refusal is loud, names the phase and what is allowed, and leaves the state as it was."""
-    for state in {state.phase: state for state in reachable()}.values():
-        for event in EVENTS:
-            if type(event) not in ALLOWED[state.phase]:
-                before = evolve(state)
-                with pytest.raises(ProtocolError, match=state.phase.name):
-                    p.step(state, event)
-                assert state == before
-
-
-def test_every_fact_is_used() -> None:
-    """W-04: no guard is dead data."""
-    assert {fact.name for fact in FACTS} == set(mentioned(ROWS))
 
 
 def test_every_command_declares_three_answers_or_says_why_not() -> None:

@@ -22,10 +22,9 @@ from perago_core.calls import Call
 from perago_core.errors import ProtocolError
 from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, records
 from perago_core.ledger.calls import TRIES, write_settlement
-from perago_core.ledger.records import audit_of as records_audit_of
 from perago_core.ledger.records import pointer
 from perago_core.machine import codec
-from perago_core.machine.rows import Command, Event, State
+from perago_core.machine.rows import Command, State
 from perago_core.names import attempt_number
 from perago_core.recovery import (
     RECOVERY,
@@ -33,9 +32,7 @@ from perago_core.recovery import (
     Class,
     Ending,
     Mode,
-    Phase,
     Recovery,
-    RecoveryKnown,
     RecoveryOutcome,
     RecoveryState,
     Swept,
@@ -43,10 +40,8 @@ from perago_core.recovery import (
     perform,
     recover,
     start,
-    step,
     sweep,
 )
-from perago_core.recovery import messages as m
 from perago_core.recovery.classify import AUTHORITIES, MOVEMENTS, Trail, authority, classify, next_look
 from perago_core.values import Backing, Commit, Head, Maintained, Operation, TaskStatus
 from tests.core.ledger_world import (
@@ -942,52 +937,6 @@ def test_a_crash_between_the_removals_is_finished_by_the_next_sweep() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The machine
-
-
-EVENTS = sorted(
-    (
-        each
-        for _, each in inspect.getmembers(m, inspect.isclass)
-        if issubclass(each, Event) and each not in {Event, m.Because}
-    ),
-    key=lambda each: each.__name__,
-)
-
-
-def _sample(kind: type[Event]) -> Event:
-    settlement = Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),))
-    plan = Prepared("op-1", "one", GROUNDS, (Movement(MAIN, P1, A),))
-    samples: list[Event] = [
-        m.RecordFound(intent_of()),
-        m.SettlementFound(settlement),
-        m.SettlementStands(settlement),
-        m.TaskSeen(TASKS["dead"]),
-        m.PlanRead(plan),
-        m.PlanStands(plan),
-        m.OwnersRead(dead=True),
-        m.TargetsSeen((_trail(empty_world(), "p1"),)),
-        m.AuditStands(records_audit_of(intent_of(), settlement, "one", 1)),
-    ]
-    for each in samples:
-        if type(each) is kind:
-            return each
-    return kind("because") if issubclass(kind, m.Because) else kind()
-
-
-def test_an_event_that_is_not_allowed_is_loud_and_changes_nothing() -> None:
-    """The engine's promise, for every phase and every event of this machine."""
-    subject = Recovery("op-1", MAIN, Mode.SETTLE_ONLY, "recoverer")
-    refused = 0
-    for phase, kind in product(Phase, EVENTS):
-        if kind.__name__ in RECOVERY.allowed(phase):
-            continue
-        state = State(phase, subject, RecoveryKnown(intent=intent_of()))
-        before = codec.dumps(state)
-        with pytest.raises(ProtocolError, match=f"{kind.__name__} is not allowed in phase {phase.name}"):
-            step(state, _sample(kind))
-        assert codec.dumps(state) == before
-        refused += 1
-    assert refused == len(Phase) * len(EVENTS) - len({(row.phase, row.event) for row in RECOVERY.definition.rows})
 
 
 def _fired(world: World, subject: Recovery, fault: Fault | None = None, at: int = -1) -> list[str]:

@@ -25,13 +25,13 @@ from perago_core.value import Value
 from specs.reference import told
 from tests.core import attempts
 from tests.specs import menus
-from tests.specs.walking import Menu, Move, Way, shortest_ways, straight_way, without_beginnings
+from tests.specs.walking import AnyState, Menu, Move, Way, reachable, shortest_ways, straight_way, without_beginnings
 
 SCHEMA = 1
 
 
 @frozen
-class _Source:
+class Source:
     """A machine with all it takes to walk it."""
 
     table: Table[Any, Any]
@@ -40,14 +40,21 @@ class _Source:
     menu: Menu
 
 
-_SOURCES: Mapping[str, _Source] = {
-    "attempt": _Source(attempt.ATTEMPT, attempt.outcome, attempts.all_attempts(), attempts.menu),
-    "policy": _Source(policy.POLICY, policy.outcome, menus.POLICY_SUBJECTS, menus.policy_menu),
-    "lease": _Source(lease.LEASE, lease.outcome, menus.LEASE_SUBJECTS, menus.lease_menu),
-    "recovery": _Source(recovery.RECOVERY, recovery.outcome, menus.RECOVERY_SUBJECTS, menus.recovery_menu),
+SOURCES: Mapping[str, Source] = {
+    "attempt": Source(attempt.ATTEMPT, attempt.outcome, attempts.all_attempts(), attempts.menu),
+    "policy": Source(policy.POLICY, policy.outcome, menus.POLICY_SUBJECTS, menus.policy_menu),
+    "lease": Source(lease.LEASE, lease.outcome, menus.LEASE_SUBJECTS, menus.lease_menu),
+    "recovery": Source(recovery.RECOVERY, recovery.outcome, menus.RECOVERY_SUBJECTS, menus.recovery_menu),
 }
 
-MACHINES: Mapping[str, Table[Any, Any]] = MappingProxyType({name: each.table for name, each in _SOURCES.items()})
+MACHINES: Mapping[str, Table[Any, Any]] = MappingProxyType({name: each.table for name, each in SOURCES.items()})
+
+
+@cache
+def states(name: str) -> frozenset[AnyState]:
+    """Give every state of a machine that the events of its menu lead to."""
+    source = SOURCES[name]
+    return reachable(source.table, source.subjects, source.menu)
 
 
 def vectors(name: str) -> Mapping[str, Any]:
@@ -57,7 +64,7 @@ def vectors(name: str) -> Mapping[str, Any]:
     machine has the ``outcome``. Those under ``refused`` hold one event that must be rejected and change nothing: the
     step after it follows as if that event had not happened.
     """
-    source = _SOURCES[name]
+    source = SOURCES[name]
     kept = without_beginnings(_ways(name))
     fired = {row for way in kept.values() for row in way.rows}
     silent = [row.id for row in source.table.definition.rows if row.id not in fired]
@@ -73,7 +80,7 @@ def vectors(name: str) -> Mapping[str, Any]:
 
 @cache
 def _ways(name: str) -> Mapping[str, Way]:
-    source = _SOURCES[name]
+    source = SOURCES[name]
     straight = (straight_way(source.table, subject, source.menu) for subject in source.subjects)
     return {
         **shortest_ways(source.table, source.subjects, source.menu),
@@ -81,7 +88,7 @@ def _ways(name: str) -> Mapping[str, Way]:
     }
 
 
-def _vector(source: _Source, name: str, way: Way) -> Mapping[str, Any]:
+def _vector(source: Source, name: str, way: Way) -> Mapping[str, Any]:
     start = source.table.start(way.subject)
     return {
         "name": name,
@@ -92,7 +99,7 @@ def _vector(source: _Source, name: str, way: Way) -> Mapping[str, Any]:
     }
 
 
-def _step(source: _Source, move: Move) -> Mapping[str, Any]:
+def _step(source: Source, move: Move) -> Mapping[str, Any]:
     step = {
         "event": plain(move.event),
         "row": move.row,
@@ -112,7 +119,7 @@ def _plain(commands: Iterable[Command]) -> list[Any]:
 
 def _refused(name: str) -> Iterable[Mapping[str, Any]]:
     """Give an event too early, one twice, one after the end, and one that belongs to another machine."""
-    source = _SOURCES[name]
+    source = SOURCES[name]
     ways = _ways(name).values()
     longest = max(ways, key=lambda way: len(way.moves))
     ended = next(way for way in ways if source.table.is_terminal(way.moves[-1].state))
@@ -125,7 +132,7 @@ def _refused(name: str) -> Iterable[Mapping[str, Any]]:
     yield _refusal(source, "after the end", ended, len(ended.moves), ended.events[-1])
 
 
-def _is_refused(source: _Source, way: Way, index: int, event: Event) -> bool:
+def _is_refused(source: Source, way: Way, index: int, event: Event) -> bool:
     """Say whether the event is rejected after so many events of the way."""
     state = way.moves[index - 1].state if index else source.table.start(way.subject).state
     try:
@@ -135,7 +142,7 @@ def _is_refused(source: _Source, way: Way, index: int, event: Event) -> bool:
     return False
 
 
-def _refusal(source: _Source, name: str, way: Way, index: int, event: Event) -> Mapping[str, Any]:
+def _refusal(source: Source, name: str, way: Way, index: int, event: Event) -> Mapping[str, Any]:
     """Give the way up to where the event is refused, the event, and one step more if there is one."""
     assert _is_refused(source, way, index, event), (name, event)
     vector = _vector(source, name, Way(way.subject, way.moves[: index + 1]))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import Command, Event, State
 
+AnyState: TypeAlias = State[Any, Any]
 Menu: TypeAlias = Callable[[Any], list[Event]]
 
 
@@ -81,6 +82,20 @@ def shortest_ways(table: Table[Any, Any], subjects: Iterable[object], menu: Menu
         for row, ways in found.items()
         for number, way in enumerate(ways.values(), start=1)
     }
+
+
+def reachable(table: Table[Any, Any], subjects: Iterable[object], menu: Menu) -> frozenset[AnyState]:
+    """Give every state that the events of the menu lead to from the start of any subject."""
+    waiting = [table.start(subject).state for subject in subjects]
+    seen = set(waiting)
+    while waiting:
+        state = waiting.pop()
+        for event in menu(state):
+            after = table.step(state, event).state
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return frozenset(seen)
 
 
 def straight_way(table: Table[Any, Any], subject: object, menu: Menu) -> Way:

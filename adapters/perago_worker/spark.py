@@ -30,8 +30,8 @@ from perago_worker.bodies.stages import objection_of, run_body
 from perago_worker.bodies.verdict import Succeeded
 from perago_worker.config.settings import SparkSection
 from perago_worker.folders.workspace import Limits, NoteListener, Readable
+from perago_worker.logger import log
 from perago_worker.runtime.attempt import TaskWorkspace
-from perago_worker.runtime.telemetry import log
 
 if TYPE_CHECKING:
     from perago_spark import Failed, Returned, SparkDatasets, SparkTask

@@ -71,10 +71,16 @@ class Stack:
             close()
 
 
-def open_stack(settings: Settings) -> Stack:
-    """Open what the settings name."""
+def open_orchestrator(settings: Settings) -> Orchestrator:
+    """Open only the orchestrator: looking at workflows needs no store."""
+    orchestrator: Orchestrator = _open("orchestrator", _ORCHESTRATORS, settings.orchestrator)
+    return orchestrator
+
+
+def open_stack(settings: Settings, orchestrator: Orchestrator | None = None) -> Stack:
+    """Open what the settings name; an orchestrator that is open already is taken as it is."""
     return Stack(
-        _open("orchestrator", _ORCHESTRATORS, settings.orchestrator),
+        orchestrator or open_orchestrator(settings),
         _open("store", {"local": _git, "lakefs": partial(_lakefs, settings)}, settings.store),
         _open("coordination", _COORDINATIONS, settings.coordination),
         SystemClock(),

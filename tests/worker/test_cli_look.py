@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,6 +173,51 @@ def test_without_the_simulator_a_run_is_still_told_and_the_simulators_commands_s
     missing = project.process("explore", PYTHONPATH=path)
     assert missing.returncode == 2
     assert "pip install 'perago-core[simulation]'" in " ".join(missing.stderr.split())
+
+
+def imported(project: Project, *words: str) -> set[str]:
+    """Name the modules a command has imported when it ends."""
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('\\n'.join(sys.modules), file=sys.stderr))\n"
+        f"sys.argv = ['perago', '--project', {str(project.folder)!r}, *{words!r}]\n"
+        "from perago_worker.cli import app\n"
+        "app()\n"
+    )
+    ran = subprocess.run(  # noqa: S603  our own interpreter and code
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True
+    )
+    return set(ran.stderr.split())
+
+
+#: What takes long to import, and what of it a command may need. Numbers of modules and not seconds, which vary.
+HEAVY = {
+    "pydantic",
+    "pydantic_settings",
+    "perago_core.driver",
+    "perago_core.recovery",
+    "perago_local",
+    "perago_lakefs",
+    "lakefs_sdk",
+    "perago_conductor",
+    "conductor",
+    "perago_etcd",
+    "perago_spark",
+    "pyspark",
+    "perago_simulation",
+    "hypothesis",
+    "opentelemetry",
+    "perago_worker.runtime",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [(("--help",), set[str]()), (("status",), {"pydantic", "perago_local"})],
+    ids=["help", "status"],
+)
+def test_a_command_imports_only_what_it_needs(project: Project, words: tuple[str, ...], needed: set[str]) -> None:
+    assert imported(project, *words) & HEAVY == needed
 
 
 def test_the_help_says_of_each_command_what_the_command_says_itself() -> None:

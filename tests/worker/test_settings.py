@@ -92,6 +92,20 @@ def test_lists_are_words_with_commas_in_a_variable(tmp_path: Path) -> None:
     assert load(tmp_path, {}, {"PERAGO_TASKS": "one, two"}).tasks == ("one", "two")
 
 
+def test_a_section_or_a_table_is_json_in_a_variable_and_a_single_key_is_set_over_it(tmp_path: Path) -> None:
+    variables = {
+        "PERAGO_FENCE__POLICY": "soft",
+        "PERAGO_FENCE": '{"policy": "enable", "on_indeterminate": "fallback"}',
+        "PERAGO_SPARK__CONF": '{"spark.ui.enabled": false}',
+        "PERAGO_FAILPOINT": "of the worker, and no setting",
+    }
+    settings = load(tmp_path, {}, variables)
+    assert (settings.fence.policy, settings.fence.on_indeterminate) == ("soft", "fallback")
+    assert settings.spark.conf == {"spark.ui.enabled": "false"}
+    with pytest.raises(SettingsError, match="PERAGO_FENCE must hold a JSON object"):
+        load(tmp_path, {}, {"PERAGO_FENCE": "soft"})
+
+
 def test_secrets_are_never_printed_logged_or_part_of_an_error(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 
 from perago_worker.api.errors import UserError
-from perago_worker.runtime.telemetry import log
+from perago_worker.logger import log
 
 P = ParamSpec("P")
 

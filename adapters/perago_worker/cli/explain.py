@@ -12,7 +12,6 @@ from perago_core.answers import Done
 from perago_worker.cli.console import AsJson, CommandError, out, print_json
 from perago_worker.cli.project import project_of
 from perago_worker.ops.explain import explain as explanation
-from perago_worker.pipelines.protocol import pipelines_of
 
 
 def explain(
@@ -23,7 +22,7 @@ def explain(
 ) -> None:
     """Say what branch, ledger and orchestrator say of an attempt, and what follows."""
     project = project_of(context)
-    found = pipelines_of(project.stack).find(task)
+    found = project.pipelines().find(task)
     if found is None:
         raise CommandError(f"there is no task {task!r}; `perago status WORKFLOW --json` lists the tasks of a workflow")
     snapshot = project.stack.orchestrator.reload(found.workflow_id, task)
@@ -39,5 +38,5 @@ def explain(
     for each in findings:
         table.add_row(f"[bold]{each.source}[/bold]", escape(each.says))
     out.print(table)
-    for line in pipelines_of(project.stack).log(task):
+    for line in project.pipelines().log(task):
         out.print(f"[dim]log[/dim] {escape(line)}")

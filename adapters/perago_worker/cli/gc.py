@@ -12,7 +12,6 @@ from perago_worker.cli.console import AsJson, CommandError, messages, out, print
 from perago_worker.cli.project import project_of, target_of
 from perago_worker.folders.sandboxes import Rooms
 from perago_worker.ops.gc import CollectError, collect
-from perago_worker.pipelines.protocol import pipelines_of
 
 _DAY = 24 * 3600.0
 
@@ -36,7 +35,7 @@ def gc(
     """Remove staging names and folders of attempts that ended, and what is left of workflows that are long over."""
     project = project_of(context)
     target = target_of(project, branch)
-    words = pipelines_of(project.stack)
+    words = project.pipelines()
     try:
         with messages.status(f"collecting {target}"):
             collected = collect(project.stack, words, target, older_than=older_than, unknown=unknown, dry_run=dry_run)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from attrs import define, field
 
+from perago_core.ports import Orchestrator
 from perago_core.values import Target
 from perago_worker.cli.console import CommandError
 
@@ -34,6 +36,7 @@ class Project:
     folder: Path = field(factory=lambda: find_project(Path.cwd()))
     overrides: dict[str, Any] = field(factory=dict[str, Any])
     _settings: Settings | None = field(default=None, init=False)
+    _orchestrator: Orchestrator | None = field(default=None, init=False)
     _stack: Stack | None = field(default=None, init=False)
 
     @property
@@ -46,19 +49,29 @@ class Project:
         return self._settings
 
     @property
+    def orchestrator(self) -> Orchestrator:
+        """Open the orchestrator."""
+        if self._orchestrator is None:
+            from perago_worker.stack import open_orchestrator  # noqa: PLC0415  as above
+
+            self._orchestrator = open_orchestrator(self.settings)
+        return self._orchestrator
+
+    @property
     def stack(self) -> Stack:
         """Open the systems that the settings name."""
         if self._stack is None:
             from perago_worker.stack import open_stack  # noqa: PLC0415  as above
 
-            self._stack = open_stack(self.settings)
+            self._stack = open_stack(self.settings, self.orchestrator)
         return self._stack
 
     def close(self) -> None:
         """Close the systems, if they were opened."""
-        if self._stack is not None:
-            self._stack.close()
-            self._stack = None
+        for opened in (self._stack, self._orchestrator if self._stack is None else None):
+            close: Callable[[], object] = getattr(opened, "close", lambda: None)
+            close()
+        self._stack = self._orchestrator = None
 
     def tasks(self) -> Registry:
         """Import the tasks."""
@@ -74,9 +87,9 @@ class Project:
 
     def pipelines(self) -> Pipelines:
         """Give the orchestrator as people use it; what is registered there is made to fit the publish budget."""
-        from perago_worker.pipelines.protocol import pipelines_of  # noqa: PLC0415  as above
+        from perago_worker.pipelines.protocol import pipelines_on  # noqa: PLC0415  as above
 
-        return pipelines_of(self.stack, self.settings.budget.budget())
+        return pipelines_on(self.orchestrator, self.settings.budget.budget())
 
 
 def project_of(context: typer.Context) -> Project:

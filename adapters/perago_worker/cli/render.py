@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from perago_worker.cli.console import out, print_json
-from perago_worker.pipelines.protocol import PipelineView
+
+if TYPE_CHECKING:
+    from perago_worker.pipelines.protocol import PipelineView
 
 _COLOURS = {"COMPLETED": "green", "IN_PROGRESS": "cyan", "SCHEDULED": "cyan"}
 

@@ -9,7 +9,6 @@ import typer
 from perago_worker.cli.console import AsJson, CommandError, out, print_json
 from perago_worker.cli.project import project_of
 from perago_worker.cli.render import describe, show
-from perago_worker.pipelines.protocol import pipelines_of
 
 
 def status(
@@ -20,7 +19,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show what runs, and with --all what ran."""
-    words = pipelines_of(project_of(context).stack)
+    words = project_of(context).pipelines()
     if workflow:
         view = words.view(workflow)
         if view is None:

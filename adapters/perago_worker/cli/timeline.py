@@ -13,7 +13,6 @@ from perago_worker.cli.console import AsJson, CommandError, messages, out, print
 from perago_worker.cli.project import Project, project_of
 from perago_worker.ops.timeline import TimelineError
 from perago_worker.ops.timeline import timeline as tell_run
-from perago_worker.pipelines.protocol import pipelines_of
 
 
 def timeline(
@@ -38,7 +37,7 @@ def timeline(
 
 def story_of(project: Project, what: str) -> Story:
     """Tell a workflow or a task of a project."""
-    words = pipelines_of(project.stack)
+    words = project.pipelines()
     place = words.find(what)
     view = words.view(what if place is None else place.workflow_id)
     if view is None:

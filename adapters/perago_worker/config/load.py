@@ -6,20 +6,21 @@ paths are relative to the folder of ``perago.toml``, so that a command means the
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, get_origin
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
-from pydantic_settings import EnvSettingsSource
 
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import Settings
 
 FILE = "perago.toml"
+_PREFIX, _DELIMITER = "perago_", "__"
 DOTENV = ".env"
 
 #: What other tools call it, and what it is here. A name without a meaning here is not listed.
@@ -77,12 +78,31 @@ def _named(variables: Mapping[str, str]) -> dict[str, Any]:
     for name, (section, key) in FAMILIAR.items():
         if variables.get(name):
             familiar.setdefault(section, {})[key] = variables[name]
-    source = EnvSettingsSource(Settings)
-    source.env_vars = {name.lower(): value for name, value in variables.items()}
+    ours: dict[str, Any] = {}
+    # The shortest first: PERAGO_STORE may hold the whole section as JSON, PERAGO_STORE__PATH one key over it.
+    for name in sorted(variables, key=len):
+        path = name.lower().removeprefix(_PREFIX).split(_DELIMITER)
+        if name.lower().startswith(_PREFIX) and path[0] in Settings.model_fields:
+            value: Any = _decoded(name, path, variables[name])
+            for key in reversed(path):
+                value = {key: value}
+            ours = _over(ours, value)
+    return _over(familiar, ours)
+
+
+def _decoded(name: str, path: Sequence[str], text: str) -> object:
+    """Read a variable: JSON where a section or a table is set, text where a single value is."""
+    annotation: Any = Settings
+    for key in path:
+        # Below a table anything may stand, and what its keys hold is the table's own affair.
+        field = getattr(annotation, "model_fields", {}).get(key)
+        annotation = None if field is None else field.annotation
+    if get_origin(annotation) is not dict and not hasattr(annotation, "model_fields"):
+        return text
     try:
-        return _over(familiar, source())
+        return json.loads(text)
     except ValueError as error:
-        raise SettingsError(f"a PERAGO_ variable cannot be read: {error.__cause__ or error}") from None
+        raise SettingsError(f"{name} must hold a JSON object: {error}") from None
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

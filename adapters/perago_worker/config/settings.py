@@ -1,4 +1,4 @@
-"""One typed settings object, frozen. ``loading`` says where its values come from.
+"""One typed settings object, frozen. ``load`` says where its values come from.
 
 A misspelt name is an error with the names that exist, not a default that nobody asked for. Secrets are ``SecretStr``:
 printing the settings shows that there is one, never which.
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from perago_core.budget import PublishBudget
 from perago_core.values import Target
@@ -36,7 +35,7 @@ def _split(value: object) -> object:
 
 
 #: A list in a file, or words with commas between them in an environment variable.
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 
 
 class _Section(BaseModel):
@@ -222,10 +221,8 @@ def recovery_task_name(pipeline: str) -> str:
     return f"{pipeline}-recover"
 
 
-class Settings(BaseSettings):
+class Settings(_Section):
     """Everything a worker or a command needs to know."""
-
-    model_config = SettingsConfigDict(env_prefix="PERAGO_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
     tasks: Words = ()
     store: StoreSettings = StoreSettings()
@@ -236,19 +233,6 @@ class Settings(BaseSettings):
     worker: WorkerSettings = WorkerSettings()
     spark: SparkSection = SparkSection()
     pipelines: dict[str, PipelineSettings] = Field(default_factory=dict)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is passed in counts: ``loading.load`` has already put the sources in order."""
-        del settings_cls, env_settings, dotenv_settings, file_secret_settings
-        return (init_settings,)
 
 
 def targets_of(settings: Settings) -> tuple[Target, ...]:

@@ -19,8 +19,8 @@ from perago_core.ledger import Intent, forget, list_intents, list_open
 from perago_core.names import EVERY, task_id_of
 from perago_core.ports import Store
 from perago_core.values import Claim, Target
+from perago_worker.logger import log
 from perago_worker.pipelines.protocol import Delivery, pipelines_of
-from perago_worker.runtime.telemetry import log
 from perago_worker.stack import Stack
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from perago_core.driver import run
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable, decode
 from perago_core.recovery import Mode, Swept, sweep
 from perago_core.values import Target
-from perago_worker.runtime.telemetry import Instruments, log
+from perago_worker.logger import log
+from perago_worker.runtime.telemetry import Instruments
 from perago_worker.stack import Stack
 
 _AUDITS = "audit/"

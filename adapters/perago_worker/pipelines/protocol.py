@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import field, frozen
 
 from perago_core.answers import Done
 from perago_core.budget import PublishBudget
+from perago_core.ports import Orchestrator
 from perago_core.values import CommitRef, Target, TaskStatus
-from perago_worker.api.task import TaskDefinition
-from perago_worker.config.settings import PipelineSettings
 from perago_worker.stack import Stack, StackError
+
+if TYPE_CHECKING:
+    # Only names of types: looking at what runs needs neither the tasks nor the settings models.
+    from perago_worker.api.task import TaskDefinition
+    from perago_worker.config.settings import PipelineSettings
 
 
 @frozen
@@ -150,22 +154,27 @@ class Pipelines(Protocol):
         ...
 
 
-#: Who speaks these words for the orchestrator of which package; imported when it is used.
-_SPEAKERS: Mapping[str, str] = {
+#: The module that implements ``Pipelines`` for the orchestrator of a package; imported when it is used.
+_IMPLEMENTATIONS: Mapping[str, str] = {
     "perago_local": "perago_worker.pipelines.embedded",
     "perago_conductor": "perago_worker.pipelines.conductor",
 }
 
 
 def pipelines_of(stack: Stack, budget: PublishBudget | None = None) -> Pipelines:
-    """Give the words for this stack's orchestrator; what is registered there is made to fit the publish budget."""
-    kind = type(stack.orchestrator)
-    speaker = _SPEAKERS.get(kind.__module__.partition(".")[0])
-    if speaker is None:
-        raise StackError(f"pipelines cannot be started on {kind.__name__}; there are: {', '.join(_SPEAKERS)}")
-    module: Any = import_module(speaker)
-    words: Pipelines = module.pipelines_on(stack.orchestrator, budget or PublishBudget())
-    return words
+    """Give the pipelines of this stack's orchestrator; what is registered there is made to fit the publish budget."""
+    return pipelines_on(stack.orchestrator, budget)
+
+
+def pipelines_on(orchestrator: Orchestrator, budget: PublishBudget | None = None) -> Pipelines:
+    """Import the implementation for this kind of orchestrator, and make it."""
+    kind = type(orchestrator)
+    implementation = _IMPLEMENTATIONS.get(kind.__module__.partition(".")[0])
+    if implementation is None:
+        raise StackError(f"pipelines cannot be started on {kind.__name__}; there are: {', '.join(_IMPLEMENTATIONS)}")
+    module: Any = import_module(implementation)
+    made: Pipelines = module.pipelines_on(orchestrator, budget or PublishBudget())
+    return made
 
 
 def head_of(stack: Stack, target: Target) -> CommitRef:

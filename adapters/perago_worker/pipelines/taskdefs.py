@@ -14,8 +14,8 @@ from attrs import frozen
 from perago_core.budget import PublishBudget
 from perago_worker.api.schema import input_schema, output_schema
 from perago_worker.api.task import TaskDefinition
+from perago_worker.logger import log
 from perago_worker.runtime.bootstrap import StartError
-from perago_worker.runtime.telemetry import log
 
 OnDrift: TypeAlias = Literal["fail", "warn", "register"]
 

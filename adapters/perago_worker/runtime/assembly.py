@@ -14,6 +14,7 @@ from perago_worker.bodies.pool import Bodies, environment_of_bodies
 from perago_worker.config.settings import Settings, targets_of
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.workspace import Limits, LocalWorkspace
+from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.runtime.attempt import Runtime
@@ -21,7 +22,7 @@ from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, 
 from perago_worker.runtime.failpoints import fate_from_environment, watched
 from perago_worker.runtime.liveness import lookout_for
 from perago_worker.runtime.task_log import note_listener, task_log
-from perago_worker.runtime.telemetry import instruments, log
+from perago_worker.runtime.telemetry import instruments
 from perago_worker.runtime.worker import Worker
 from perago_worker.spark import with_spark
 from perago_worker.stack import Stack

@@ -25,6 +25,7 @@ from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Sto
 from perago_core.results import Outcome
 from perago_core.values import Attempt, Backing
 from perago_worker.api.task import TaskDefinition
+from perago_worker.logger import log
 from perago_worker.ops.recover import report_alarms
 from perago_worker.runtime.assignment import Place, patience_of, place_of
 from perago_worker.runtime.failpoints import Watcher
@@ -32,15 +33,7 @@ from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
 from perago_worker.runtime.liveness import Lookout
 from perago_worker.runtime.task_log import Tell
-from perago_worker.runtime.telemetry import (
-    Instruments,
-    count_outcome,
-    count_step,
-    line_writer,
-    log,
-    summary,
-    trace_file,
-)
+from perago_worker.runtime.telemetry import Instruments, count_outcome, count_step, line_writer, summary, trace_file
 from perago_worker.stack import Stack
 
 

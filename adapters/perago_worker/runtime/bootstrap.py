@@ -14,9 +14,10 @@ from perago_core.recovery import Mode
 from perago_core.values import Target
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import Settings
+from perago_worker.logger import log
 from perago_worker.ops.recover import recover_target
 from perago_worker.runtime.attempt import Node
-from perago_worker.runtime.telemetry import Instruments, log
+from perago_worker.runtime.telemetry import Instruments
 from perago_worker.stack import Stack
 
 

@@ -16,7 +16,7 @@ from perago_core.attempt.messages import AttemptLost
 from perago_core.attempt.state import is_current
 from perago_core.ports import Clock, Orchestrator
 from perago_core.values import Attempt
-from perago_worker.runtime.telemetry import log
+from perago_worker.logger import log
 
 
 class Heartbeat:

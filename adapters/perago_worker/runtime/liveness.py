@@ -24,7 +24,7 @@ from perago_core.ports import Clock, Coordination, Entry, Orchestrator
 from perago_core.values import Attempt
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.settings import WorkerSettings
-from perago_worker.runtime.telemetry import log
+from perago_worker.logger import log
 from perago_worker.stack import Stack
 
 SIGNS = "alive/"

@@ -9,7 +9,7 @@ from perago_core.values import Attempt
 from perago_worker.bodies.notes import Note, Progressed, Transferred
 from perago_worker.bodies.process import as_text
 from perago_worker.folders.workspace import to_log
-from perago_worker.runtime.telemetry import log
+from perago_worker.logger import log
 
 #: Appends a line to the log that the orchestrator keeps of a task.
 Tell: TypeAlias = Callable[[str, str], object]

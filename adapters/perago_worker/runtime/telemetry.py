@@ -5,7 +5,6 @@ Everything here watches. Nothing it does, and no failure of it, changes a result
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -17,12 +16,11 @@ from perago_core.machine.rows import Event, Fired
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
 from perago_core.values import Attempt
+from perago_worker.logger import log
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
-
-log = logging.getLogger("perago")
 
 
 #: What is counted, as ``perago.NAME``, each by task and backing; and what else tells one count from another.

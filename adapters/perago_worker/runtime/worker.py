@@ -21,7 +21,7 @@ from typing import TypeAlias
 from perago_core.answers import Done
 from perago_core.ports import Assignment, Clock, Orchestrator
 from perago_core.results import Outcome
-from perago_worker.runtime.telemetry import log
+from perago_worker.logger import log
 
 #: Runs an assignment that a poll sent at that second brought; calls the last when its body's place is free.
 Run: TypeAlias = Callable[[Assignment, float, Callable[[], object]], Outcome | None]

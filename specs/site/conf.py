@@ -31,6 +31,8 @@ include_patterns = ["*.md", "specs/**.md"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "Perago Core"
+# The README is the first page; whoever opens the folder is led there.
+html_extra_path = ["index.html"]
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_copy_source = False

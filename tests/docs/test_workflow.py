@@ -42,6 +42,17 @@ def test_the_matrix_is_what_the_classifiers_promise() -> None:
     assert project()["requires-python"] == f">={promised[0]}"
 
 
+def test_the_forge_can_read_its_forms() -> None:
+    """A form that cannot be parsed is silently not offered."""
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
+    assert forms
+    for form in forms:
+        read = yaml.safe_load(form.read_text(encoding="utf-8"))
+        assert {"name", "description", "body"} <= set(read), form.name
+        named = [part["id"] for part in read["body"] if part["type"] != "markdown"]
+        assert len(named) == len(set(named)), form.name
+
+
 def test_the_hooks_are_a_configuration_pre_commit_accepts() -> None:
     subprocess.run(
         [sys.executable, "-m", "pre_commit", "validate-config", ".pre-commit-config.yaml"], cwd=ROOT, check=True

@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports
+.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ demo: setup ## Play a data pipeline on Spark in which a worker is killed and ano
 	@$(BIN)/python -m examples.orders
 
 lint: setup ## Check style, types and the direction of imports
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint-ruff lint-format lint-mypy lint-pyright lint-imports
+	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 lint-ruff:
 	@$(STEP) ruff $(BIN)/ruff check --quiet .
@@ -45,6 +45,8 @@ lint-pyright:
 	@$(STEP) basedpyright $(BIN)/basedpyright
 lint-imports:
 	@$(STEP) import-linter $(BIN)/lint-imports
+lint-dead:
+	@$(STEP) vulture $(BIN)/vulture --config tests/vulture.toml
 
 # The longest first.
 test: lint ## Lint, then run all tests: the core with branch coverage, beside it the simulator, the runtime and Spark

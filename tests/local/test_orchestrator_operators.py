@@ -13,6 +13,7 @@ from attrs import evolve
 from perago_core.answers import Done, NotDone
 from perago_core.values import TaskStatus
 from perago_local.orchestrator import OrchestratorError, SqliteOrchestrator
+from perago_local.orchestrator.deliveries import OUTPUT_MAX
 from perago_local.orchestrator.workflow import Step, TaskDefinition, WorkflowStatus
 from tests.local.orchestrating import (
     REF,
@@ -116,10 +117,10 @@ def test_a_workflow_needs_steps_with_different_names_and_both_target_and_ref(orc
 
 
 def test_an_output_over_the_limit_fails_the_task_for_good(orchestrator: SqliteOrchestrator) -> None:
-    """conductor.md 4: answered like any result. A runtime compares with ``output_max`` before it publishes."""
+    """conductor.md 4: answered like any result, and the task fails."""
     workflow_id = started(orchestrator, "t")
     attempt = attempt_of(take(orchestrator, "t"))
-    too_much = json.dumps("x" * orchestrator.output_max)
+    too_much = json.dumps("x" * OUTPUT_MAX)
     assert orchestrator.report(attempt, completed("B", too_much)) == Done(None)
     (task,) = orchestrator.tasks(workflow_id)
     assert task.status is TaskStatus.FAILED_WITH_TERMINAL_ERROR

@@ -45,8 +45,6 @@ class OrchestratorError(Exception):
 class SqliteOrchestrator:
     """An orchestrator in one file. Any number of workers of one machine may open it; it needs no process of its own."""
 
-    output_max = deliveries.OUTPUT_MAX
-
     def __init__(
         self,
         path: Path | str,

@@ -30,7 +30,6 @@ class TaskView(Value):
     status: TaskStatus
     worker_id: str
     poll_count: int
-    scheduled_at: int
     started_at: int
     ended_at: int
     reason: str
@@ -64,7 +63,7 @@ class LogLine(Value):
 
 _TASKS = (
     "SELECT task.id, workflow, step.name, step.task, workflow || '/' || step.name, retry_count, task.number, status,"
-    " worker_id, poll_count, scheduled_at, started_at, ended_at, reason, input, output, result_execution, result_ref"
+    " worker_id, poll_count, started_at, ended_at, reason, input, output, result_execution, result_ref"
     " FROM task JOIN step USING (workflow, position)"
 )
 _FIELDS = tuple(each.name for each in fields(TaskView))

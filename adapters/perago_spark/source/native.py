@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from attrs import frozen
 
@@ -197,8 +197,9 @@ class Area(Protocol):
         ...
 
 
-class AreaSink(Sink, Protocol):
-    """The sink of a store that Spark can write to."""
+@runtime_checkable
+class AreaSink(Protocol):
+    """A sink of a store that Spark itself can write to."""
 
     def native_area(self, folder: str, write: str) -> Answer[Area]:
         """Give the area of one write."""
@@ -208,8 +209,8 @@ class AreaSink(Sink, Protocol):
 @contextmanager
 def area_of(sink: Sink, folder: str, write: str) -> Generator[Answer[Area]]:
     """Give the area of one write, for as long as it is needed."""
-    if hasattr(sink, "native_area"):
-        yield cast("AreaSink", sink).native_area(folder, write)
+    if isinstance(sink, AreaSink):
+        yield sink.native_area(folder, write)
         return
     # Below the task's own folder: whoever ends a killed body removes that.
     place = Path(tempfile.mkdtemp(prefix="native-"))

@@ -7,7 +7,7 @@ Each names the promise that notices it and the scene in which it does.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
+from typing import Any
 
 from attrs import evolve, field, frozen
 
@@ -31,8 +31,6 @@ from perago_core.value import Value
 from perago_simulation.machines.conversations import Perform
 from perago_simulation.machines.scenes import scene
 from perago_simulation.machines.search import explore
-
-Tables: TypeAlias = Table[Any, Any]
 
 
 @frozen(repr=False)

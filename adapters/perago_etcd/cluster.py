@@ -1,4 +1,4 @@
-"""Where an etcd cluster is and how it is entered, as one checked value."""
+"""The address of an etcd cluster and the credentials for it, as one checked value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 @frozen
 class Cluster:
-    """Where an etcd cluster is and how it is entered. The password is never printed.
+    """The address of an etcd cluster and the credentials for it. The password is never printed.
 
     ``ca``, ``cert`` and ``key`` are files in PEM form: the authority to trust, and the certificate to show.
     """
@@ -46,7 +46,7 @@ class Cluster:
             _refuse(f"expected a time-out of more than 0 seconds, found {self.timeout!r}")
 
     def trust(self) -> ssl.SSLContext | bool:
-        """Make what a TLS connection is checked by; ``True``: the authorities that are trusted anyway."""
+        """Make the TLS context; ``True``: the system's certificate authorities; ``False``: no endpoint uses TLS."""
         if not any(urlsplit(endpoint).scheme == "https" for endpoint in self.endpoints):
             return False  # no TLS, nothing to check; reading the authorities would cost a third of a second
         if self.ca is None and self.cert is None:
@@ -58,7 +58,7 @@ class Cluster:
 
     @property
     def is_local(self) -> bool:
-        """Say whether every endpoint is on this machine; a proxy from the environment is then never asked."""
+        """Whether every endpoint is on this machine; a proxy from the environment is then never asked."""
         return all(_is_loopback(endpoint) for endpoint in self.endpoints)
 
 

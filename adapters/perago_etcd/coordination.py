@@ -47,7 +47,7 @@ class EtcdCoordination:
         self._gateway.close()
 
     def caution(self) -> Answer[str]:
-        """Say what to know about this etcd; blank: nothing.
+        """Return a known defect of this version of etcd, for the doctor; blank: none.
 
         3.5.0 to 3.5.2 write down that a change was applied before it is. Killed between the two, they have forgotten
         it after their restart, although it was answered (etcd-io/etcd issue 13766).
@@ -174,5 +174,5 @@ def _text(encoded: str) -> str:
 
 
 def _after(prefix: bytes) -> bytes:
-    """Give the first key after all that begin with the prefix; the last byte of UTF-8 text is never the greatest."""
+    """Return the first key after all that begin with the prefix; the last byte of UTF-8 text is never the greatest."""
     return prefix[:-1] + bytes([prefix[-1] + 1])

@@ -30,7 +30,7 @@ from perago_etcd.cluster import Cluster
 
 Json: TypeAlias = Any
 
-#: gRPC's code for "your token says nothing to me".
+#: gRPC's status code UNAUTHENTICATED: the token is unknown to this member.
 _UNAUTHENTICATED = 16
 #: etcd's words for a token that was made before users or roles changed.
 _OLD_TOKEN = "revision of auth store is old"  # noqa: S105  an error message, not a secret
@@ -73,18 +73,18 @@ class Gateway:
     def _ask(self, path: str, body: Json, *, repeatable: bool) -> Answer[Json]:
         if not self._cluster.user:
             return self._send(path, body, repeatable=repeatable).answer
-        entered = self._enter(instead_of="")
-        if not isinstance(entered, Done):
-            return entered
-        reply = self._send(path, body, repeatable=repeatable, token=entered.value)
+        token = self._authenticate(instead_of="")
+        if not isinstance(token, Done):
+            return token
+        reply = self._send(path, body, repeatable=repeatable, token=token.value)
         if not reply.token_is_stale:
             return reply.answer
-        entered = self._enter(instead_of=entered.value)
-        if not isinstance(entered, Done):
-            return entered
-        return self._send(path, body, repeatable=repeatable, token=entered.value).answer
+        token = self._authenticate(instead_of=token.value)
+        if not isinstance(token, Done):
+            return token
+        return self._send(path, body, repeatable=repeatable, token=token.value).answer
 
-    def _enter(self, instead_of: str) -> Answer[str]:
+    def _authenticate(self, instead_of: str) -> Answer[str]:
         """Get a token, unless another thread has got one meanwhile. Two that ask at once get two, and both are good."""
         if self._token != instead_of:
             return Done(self._token)
@@ -112,13 +112,13 @@ class Gateway:
         try:
             response = self._http().post(f"{endpoint.rstrip('/')}/v3/{path}", json=body, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
-            return _Reply(NotDone(f"{endpoint} could not be reached: {_words(problem)}"), reached=False)
+            return _Reply(NotDone(f"{endpoint} could not be reached: {_described(problem)}"), reached=False)
         except httpx.HTTPError as problem:
-            return _Reply(Unknown(f"{endpoint} did not answer: {_words(problem)}"))
+            return _Reply(Unknown(f"{endpoint} did not answer: {_described(problem)}"))
         return _judge(endpoint, response)
 
     def _http(self) -> httpx.Client:
-        """Give this process's client: making one costs a third of a second of TLS set-up, so it is made once."""
+        """Return this process's client: making one costs a third of a second of TLS set-up, so it is made once."""
         with _making:
             if self._client is None or self._pid != os.getpid():
                 self._inherited.append(self._client)  # a forked child must not close its parent's connections
@@ -141,26 +141,20 @@ def _judge(endpoint: str, response: httpx.Response) -> _Reply:
     # A stream, as keep-alive gives, is a line of JSON for each answer, each under "result" or "error".
     first, _, _ = response.text.partition("\n")
     try:
-        said: Json = json.loads(first)
-        error: Json = said.get("error")
+        document: Json = json.loads(first)
+        error: Json = document.get("error")
     except (ValueError, AttributeError):
         return _Reply(Unknown(f"{endpoint} answered {status} and nothing readable: is that etcd's JSON gateway?"))
     if response.is_success and error is None:
-        return _Reply(Done(said.get("result", said)))
-    told = _told(said)
-    status = told.get("http_code", status)
-    words = str(told.get("message", ""))
-    reason = f"{endpoint} answered {status}: {words or 'no reason given'}"
+        return _Reply(Done(document.get("result", document)))
+    failure = document if isinstance(error, str | None) else error  # one of a stream stands under "error"
+    status = failure.get("http_code", status)
+    message = str(failure.get("message", ""))
+    reason = f"{endpoint} answered {status}: {message or 'no reason given'}"
     if _is_refusal(status):
-        stale = told.get("code") == _UNAUTHENTICATED or _OLD_TOKEN in words
+        stale = failure.get("code") == _UNAUTHENTICATED or _OLD_TOKEN in message
         return _Reply(NotDone(reason), token_is_stale=stale)
     return _Reply(Unknown(reason))
-
-
-def _told(said: Json) -> Json:
-    """Find code and message: in the answer itself, or under "error" if it is one of a stream."""
-    error: Json = said.get("error")
-    return said if isinstance(error, str | None) else error
 
 
 def _is_refusal(status: int) -> bool:
@@ -169,5 +163,5 @@ def _is_refusal(status: int) -> bool:
     return httpx.codes.is_client_error(status) or status == _UNIMPLEMENTED
 
 
-def _words(problem: Exception) -> str:
+def _described(problem: Exception) -> str:
     return str(problem) or type(problem).__name__

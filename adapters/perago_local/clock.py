@@ -23,11 +23,11 @@ class MachineClock:
     """Seconds since this machine started, the date for records, and a way to wait."""
 
     def now(self) -> float:
-        """Give the seconds since the machine started."""
+        """Return the seconds since the machine started."""
         return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
 
     def wall(self) -> int:
-        """Give milliseconds since the epoch, for records only."""
+        """Return milliseconds since the epoch, for records only."""
         return time.time_ns() // 1_000_000
 
     def sleep(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class MachineClock:
 
 @cache
 def boot() -> str:
-    """Name this run of the machine; two runs have different names.
+    """Return the id of this boot of the machine; two boots have different ids.
 
     Where the kernel gives no name, all runs share one, and a deadline of before a restart is then taken at its word:
     a lease may block its key for as long as the machine ran before. To take it for ended would be worse, because

@@ -1,6 +1,6 @@
 """The coordination port on SQLite: keys, conditional changes and leases that the processes of one machine share.
 
-A lease is a row with the moment it ends, and time is that of ``database_clock``. Nobody has to be awake for a lease to
+A lease is a row with the moment it ends, and time is that of ``clock``. Nobody has to be awake for a lease to
 end: a reader leaves out what has ended, and every change first removes it. So a key that was once seen to be gone
 never comes back, and a lease that has ended cannot be renewed.
 
@@ -13,17 +13,15 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 from perago_core.answers import Answer, NotDone, Unknown
-from perago_core.ports import Clock, Entry
-from perago_local.clock import MachineClock
-from perago_local.database import BUSY_TIMEOUT, Database, Part, Refused
+from perago_core.ports import Entry
+from perago_local.database import Part, Refused, SqlitePort
 
 T = TypeVar("T")
 
-_PART = Part(
+PART = Part(
     name="coordination",
     version=1,
     schema="""
@@ -46,23 +44,10 @@ _FROM = f"SELECT key, value FROM entry WHERE key >= ? AND {_LIVE} ORDER BY key" 
 _RANGE = f"SELECT key, value FROM entry WHERE key >= ? AND key < ? AND {_LIVE} ORDER BY key"  # noqa: S608  constants
 
 
-class SqliteCoordination:
+class SqliteCoordination(SqlitePort):
     """A coordination store in one file. Any number of processes of one machine may open it."""
 
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        clock: Clock | None = None,
-        busy_timeout: float = BUSY_TIMEOUT,
-        boot: str = "",
-    ) -> None:
-        self._clock = MachineClock() if clock is None else clock
-        self._database = Database(path, _PART, busy_timeout=busy_timeout, boot=boot)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+    _PART = PART
 
     def get(self, key: str) -> Answer[Entry | None]:
         """Read one key."""
@@ -185,5 +170,5 @@ def _entry(row: tuple[bytes, bytes]) -> Entry:
 
 
 def _after(prefix: bytes) -> bytes:
-    """Give the first key after all that begin with the prefix; the last byte of UTF-8 text is never the greatest."""
+    """Return the first key after all that begin with the prefix; the last byte of UTF-8 text is never the greatest."""
     return prefix[:-1] + bytes([prefix[-1] + 1])

@@ -25,11 +25,13 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.ports import Clock
+from perago_local.clock import MachineClock
 from perago_local.clock import boot as this_boot
 
 T = TypeVar("T")
@@ -50,7 +52,7 @@ class Refused(Exception):  # noqa: N818  not an error: it is how work says no, a
 class Part:
     """What one user of a file keeps in it: tables under a version, and what a restart of the machine means to them.
 
-    ``restarted`` is SQL: deadlines of an earlier run of the machine mean nothing any more (see ``database_clock``).
+    ``restarted`` is SQL: deadlines of an earlier run of the machine mean nothing any more (see ``clock``).
     In it ``:now`` is the present of the new run.
     """
 
@@ -82,7 +84,7 @@ class Database:
             with self._connection() as connection:
                 return _transaction(connection, work)
         except (sqlite3.Error, DatabaseError) as problem:
-            return NotDone(self._said(problem))
+            return NotDone(self._described(problem))
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
         """Do work that only reads, on one snapshot, without waiting for writers."""
@@ -92,7 +94,7 @@ class Database:
         except Refused as refusal:
             return NotDone(str(refusal))
         except (sqlite3.Error, DatabaseError) as problem:
-            return Unknown(self._said(problem))
+            return Unknown(self._described(problem))
 
     def close(self) -> None:
         """Close what this process has open and nobody is using."""
@@ -100,7 +102,7 @@ class Database:
             while self._idle:
                 self._idle.pop().close()
 
-    def _said(self, problem: Exception) -> str:
+    def _described(self, problem: Exception) -> str:
         return f"{self.path.name}: {problem}"
 
     @contextmanager
@@ -211,6 +213,27 @@ class Database:
             for statement in _statements(self._part.restarted):
                 connection.execute(statement, {"now": self._opened})
             connection.execute("UPDATE part SET boot = ? WHERE name = ?", (self._boot, self._part.name))
+
+
+class SqlitePort:
+    """A port in one file: its database, and the clock that its deadlines are counted on. Subclasses set the tables."""
+
+    _PART: ClassVar[Part]
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        clock: Clock | None = None,
+        busy_timeout: float = BUSY_TIMEOUT,
+        boot: str = "",
+    ) -> None:
+        self._clock = MachineClock() if clock is None else clock
+        self._database = Database(path, self._PART, busy_timeout=busy_timeout, boot=boot, now=self._clock.now())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
 
 
 def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:

@@ -1,4 +1,4 @@
-"""A function done to many items on Spark, with the results as they come: an engine for work that has no frames."""
+"""A parallel map on Spark, with the results as they come: the engine of simulation campaigns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SparkMap:
     settings: SparkSettings = field(factory=SparkSettings)
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-        """Do this to each item."""
+        """Apply the function to each item; yield the results in the order they are done."""
         os.environ.update(java_environment(os.environ))
         # RDDs take it from here, and not from the setting that frames take it from.
         if self.settings.master.startswith("local"):
@@ -52,7 +52,7 @@ class SparkMap:
 
 
 def mapped(context: SparkContext, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """Give the results as they come, some at a time.
+    """Yield the results as they come, one job of items at a time.
 
     Not one large job: its results are there only when all of them are, and whoever is killed before that has nothing.
     Not one job for each item either, which costs half as much again. Two jobs run at a time, so that the tasks of the

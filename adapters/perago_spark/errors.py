@@ -1,4 +1,4 @@
-"""What can be wrong with a data set, said so that the reader knows what to change."""
+"""Errors of data sets and of Spark: what was expected, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class SparkUnavailableError(Exception):
 
 
 class WorkerError(Exception):
-    """A function that Spark ran in one of its workers raised this."""
+    """A user's function raised in a Python worker of Spark; the message is its own, without Java's stack trace."""
 
 
 class StoppedError(Exception):
-    """The body was told to stop and nothing is written any more."""
+    """The attempt was cancelled: the body must end, and nothing it writes counts."""
 
 
 def one_line(text: str, limit: int = 500) -> str:

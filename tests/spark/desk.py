@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from perago_core.values import CommitRef
-from perago_spark.api.datasets import Assignment, SparkDatasets
+from perago_spark.api.datasets import DatasetScope, SparkDatasets
 from tests.spark.lake import Lake
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def datasets(spark: SparkSession, lake: Lake, at: CommitRef, *, maintenance: bool = False) -> SparkDatasets:
     """Give the data sets of a task that reads this commit; its staging name begins at the first write."""
-    given = Assignment(f"run-{lake.names}", lake.source(at), "", read_only=False, maintenance=maintenance)
+    given = DatasetScope(f"run-{lake.names}", lake.source(at), "", read_only=False, maintenance=maintenance)
     return SparkDatasets(spark, given, lambda: lake.stage(at))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perago_spark.diagnosis.progress import Stage, following, in_words
+from perago_spark.diagnosis.progress import Stage, following, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,12 +19,12 @@ pytest.importorskip("pyspark")
 
 
 def test_all_stages_that_are_known_are_one_line() -> None:
-    assert in_words([Stage(4, 6, 0, 1), Stage(3, 2, 2, 0)]) == (0.25, "Spark stage 3, 4: 2 of 8 tasks done, 1 running")
+    assert summary([Stage(4, 6, 0, 1), Stage(3, 2, 2, 0)]) == (0.25, "Spark stage 3, 4: 2 of 8 tasks done, 1 running")
 
 
 @pytest.mark.parametrize("stages", [(), (Stage(1, 0, 0, 0),)])
 def test_where_nothing_runs_nothing_is_said(stages: tuple[Stage, ...]) -> None:
-    assert in_words(stages) == (0.0, "")
+    assert summary(stages) == (0.0, "")
 
 
 def test_a_job_is_followed_while_it_runs_and_nobody_after(spark: SparkSession, tmp_path: Path) -> None:

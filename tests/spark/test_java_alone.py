@@ -13,7 +13,7 @@ from attrs import evolve
 
 from perago_core.results import Completed
 from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies
-from perago_spark.process.java import said_of_java
+from perago_spark.process.java import describe_java
 from tests.spark.lake import Lake
 
 pytest.importorskip("pyspark")
@@ -41,7 +41,7 @@ def bodies(launch: Launch, environment: dict[str, str], tmp_path: Path) -> Itera
 
 def test_spark_runs_where_no_java_is_installed(lake: Lake, bodies: WarmBodies, environment: dict[str, str]) -> None:
     assert shutil.which("java", path=environment["PATH"]) is None
-    assert said_of_java(environment).found == "Java 21, brought along by pip"
+    assert describe_java(environment).found == "Java 21, brought along by pip"
     tasks = {name: SparkTask(name, prefix="sales/", timeout=600.0) for name in ("two_writes", "names_its_java")}
     workspace = SparkWorkspace(lake.store, tasks, bodies)
     written = lake.run(workspace, "two_writes").result

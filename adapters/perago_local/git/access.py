@@ -82,7 +82,7 @@ class GitSink:
 
 
 def _blob(repository: pygit2.Repository, stored: Stored) -> pygit2.Oid:
-    """Give the stored blob, refusing one that is gone: a tree that names it would be broken for good."""
+    """Return the stored blob, refusing one that is gone: a tree that names it would be broken for good."""
     blob = pygit2.Oid(hex=stored.address)
     if blob not in repository.odb:
         message = f"the bytes of {stored.path!r} are not in the repository (any more): put them again"

@@ -28,7 +28,7 @@ class Uncertain(Exception):  # noqa: N818  it names an answer, not a mistake
 
 
 def answer(work: Callable[[], T]) -> Answer[T]:
-    """Do the work and say what became of it."""
+    """Do the work; turn its result, or the exception it raised, into one of the three answers."""
     try:
         return Done(work())
     except Refused as no:
@@ -40,5 +40,5 @@ def answer(work: Callable[[], T]) -> Answer[T]:
 
 
 def described(problem: Exception) -> str:
-    """Say what went wrong in one line."""
+    """Describe an exception in one line: its type and its message."""
     return f"{type(problem).__name__}: {problem}"

@@ -105,7 +105,7 @@ def _loose(repository: pygit2.Repository, name: str) -> Path:
 
 
 def _freshened(repository: pygit2.Repository, name: str) -> bool:
-    """Say whether the object is there, and make it young, so that a ``git gc`` spares it until it is linked."""
+    """Renew an object's modification time, so that ``git gc`` spares it until it is linked; ``False``: not there."""
     try:
         os.utime(_loose(repository, name))
     except FileNotFoundError:
@@ -145,7 +145,7 @@ class _Stored:
         self._sum = zlib.adler32(b"")
 
     def compress(self, data: bytes) -> bytes:
-        """Give these bytes as blocks of the stream."""
+        """Return these bytes as blocks of the stream."""
         self._sum = zlib.adler32(data, self._sum)
         view = memoryview(data)
         pieces: list[bytes | memoryview] = [] if self._begun else [b"\x78\x01"]

@@ -47,7 +47,7 @@ def probe(open_at: Callable[[Path, float], GitStore], root: Path, patience: floa
 
 
 def _surprises(store: GitStore) -> Iterator[str]:
-    """Say what was not as it must be. After the first such thing the rest means nothing."""
+    """Yield each way in which the store misbehaved. After the first one the rest proves nothing."""
     target = Target("probe", "main")
     first = _done(store.create(target, {"file": b"0"}))
     one, two = (_attempt(number, target, first) for number in (1, 2))
@@ -117,7 +117,7 @@ def _head(store: GitStore, target: Target) -> CommitRef:
 
 
 def _is_done(answer: Answer[T]) -> bool:
-    """Say whether something was done that must not be; not knowing is not enough."""
+    """Whether a call that must be refused was done. Raises ``_Trouble`` if that is unknown."""
     if isinstance(answer, Unknown):
         raise _Trouble(answer.reason)
     return isinstance(answer, Done)

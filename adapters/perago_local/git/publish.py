@@ -33,7 +33,7 @@ def publish(repository: pygit2.Repository, plan: PublishPlan, patience: float) -
 
 
 def _checked(moves: Moves, plan: PublishPlan) -> pygit2.Oid:
-    """Give the head if the plan's conditions hold."""
+    """Return the head if the plan's conditions hold."""
     head = moves.read(head_ref(plan.target.branch))
     if head is None:
         message = f"expected branch {plan.target}, found none: create it at the input, or correct the target"

@@ -50,7 +50,7 @@ _handles = _Handles()
 
 
 def folder_of(root: Path, name: str) -> Path:
-    """Say where a repository lives. The name comes from outside, so it must not be able to leave the root."""
+    """Return the folder of a repository. The name comes from outside, so it must not be able to leave the root."""
     if _REPOSITORY.fullmatch(name) is None or ".." in name or name.endswith((".git", ".lock")):
         message = (
             f"{name!r} is no repository name: use letters, digits, '.', '_' and '-', beginning with a letter or digit"
@@ -93,7 +93,7 @@ def create(folder: Path, branch: str) -> None:
 
 
 def durable(repository: pygit2.Repository) -> bool:
-    """Say whether every write must reach the disk before it counts, as the repository's own setting says."""
+    """Whether every write must reach the disk before it counts, as the repository's own setting says."""
     setting = "core.fsyncObjectFiles"
     return setting in repository.config and repository.config.get_bool(setting)
 
@@ -116,7 +116,7 @@ def staging_ref(name: str) -> str:
 
 
 def task_key(target: Target, logical_task: str) -> str:
-    """Give what the claims of one task on one target are filed under."""
+    """Return the key that all claims of one task on one target share."""
     return _digest(target.branch, logical_task)
 
 
@@ -137,7 +137,7 @@ def _digest(*parts: str) -> str:
 
 
 def target_of(repository: pygit2.Repository, ref: str) -> pygit2.Oid | None:
-    """Give the object a ref points at now; ``None``: there is no such ref."""
+    """Return the object a ref points at now; ``None``: there is no such ref."""
     try:
         target = repository.lookup_reference(ref).target
     except KeyError:
@@ -185,7 +185,7 @@ def packed_names(content: bytes, prefix: str) -> set[str]:
 
 
 def commit_at(repository: pygit2.Repository, ref: str) -> pygit2.Commit | None:
-    """Give a commit by its full id. A branch name is no id: whoever means a commit must not get whatever moves."""
+    """Return a commit by its full id. A branch name is no id: whoever means a commit must not get whatever moves."""
     if _COMMIT.fullmatch(ref) is None:
         return None
     try:
@@ -196,7 +196,7 @@ def commit_at(repository: pygit2.Repository, ref: str) -> pygit2.Commit | None:
 
 
 def needed(repository: pygit2.Repository, ref: str) -> pygit2.Commit:
-    """Give a commit by its full id, or refuse."""
+    """Return a commit by its full id, or refuse."""
     found = commit_at(repository, ref)
     if found is None:
         message = f"no commit {ref} in {repository.path}: give the full id of a commit that exists"
@@ -205,7 +205,7 @@ def needed(repository: pygit2.Repository, ref: str) -> pygit2.Commit:
 
 
 def described_commit(found: pygit2.Commit) -> Commit:
-    """Give a commit as the core knows it."""
+    """Return a commit as the core knows it."""
     parents = tuple(CommitRef(str(parent)) for parent in found.parent_ids)
     metadata = (("committer", found.committer.name), ("time", str(found.commit_time)))
     return Commit(CommitRef(str(found.id)), parents, str(found.tree_id), found.message, metadata)

@@ -39,7 +39,7 @@ def make(repository: pygit2.Repository, name: str, at: CommitRef, patience: floa
 
 
 def linked(repository: pygit2.Repository, name: str) -> pygit2.Oid:
-    """Give the tree linked so far."""
+    """Return the tree linked so far."""
     tree = target_of(repository, tree_ref(name))
     if tree is None or target_of(repository, staging_ref(name)) is None:
         message = f"{name} is no staging name here: it was never opened, or it has been revoked or dropped"
@@ -94,7 +94,7 @@ def drop(repository: pygit2.Repository, name: str, patience: float) -> None:
 
 
 def _is_ours(repository: pygit2.Repository, name: str) -> bool:
-    """Say whether there is something to delete, refusing a branch that is no staging name."""
+    """Whether there is something to delete, refusing a branch that is no staging name."""
     if target_of(repository, tree_ref(name)) is not None:
         return True
     if target_of(repository, staging_ref(name)) is not None:

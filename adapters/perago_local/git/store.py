@@ -38,7 +38,7 @@ PATIENCE = 5.0
 
 
 def _changed(path: Path) -> float:
-    """Say when it was changed; what its owner has just removed is nobody's to remove."""
+    """Return the modification time; infinity for what its owner has just removed, so that it is left alone."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -74,11 +74,11 @@ class GitStore:
         return answer(work)
 
     def read(self, repository: str, ref: CommitRef) -> GitSource:
-        """Give the reader of an immutable commit."""
+        """Open a commit for reading."""
         return GitSource(self._root, repository, ref)
 
     def sink(self, target: Target, name: str) -> GitSink:
-        """Give the writer of a staging name."""
+        """Open a staging name for writing."""
         return GitSink(self._root, target.repository, name, self._patience)
 
     def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
@@ -164,7 +164,7 @@ class GitStore:
         return answer(work)
 
     def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
-        """Give the target's commits by first parent, newest first."""
+        """List the target's commits by first parent, newest first."""
 
         def work() -> tuple[Commit, ...]:
             repository = self._opened(target.repository)

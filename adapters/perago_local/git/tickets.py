@@ -58,7 +58,7 @@ _LONGEST_NAP = 0.02
 
 
 class Revoked(Exception):  # noqa: N818  it names what happened, not a mistake
-    """Somebody lost patience with us and deleted our tickets."""
+    """Another writer lost patience with this one and deleted its tickets."""
 
 
 class Moves:
@@ -71,7 +71,7 @@ class Moves:
         self._tickets = tickets
 
     def read(self, ref: str) -> pygit2.Oid | None:
-        """Give what a ref points at; ``None``: there is no such ref."""
+        """Return what a ref points at; ``None``: there is no such ref."""
         return target_of(self.repository, ref)
 
     def move(self, ref: str, to: pygit2.Oid) -> None:
@@ -156,7 +156,7 @@ def _revoke_others(folder: Path, desk: Path, nonce: str) -> None:
 
 
 def _clear(folder: Path, its_list: Path, tickets: Iterable[Path]) -> None:
-    """Take a writer's tickets, then its locks, then its list, then any lock it took while we were at it."""
+    """Delete a writer's tickets, its locks, its list, and then any lock it took meanwhile."""
     for ticket in tickets:
         ticket.unlink(missing_ok=True)
     with suppress(FileNotFoundError):

@@ -36,7 +36,7 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 def is_marker(path: str) -> bool:
-    """Say whether a path is a directory marker: git has no empty folders, so a marker is accepted and not kept."""
+    """Whether a path is a directory marker: git has no empty folders, so a marker is accepted and not kept."""
     return path.endswith("/") and path != "/"
 
 
@@ -55,12 +55,12 @@ def _path_problem(path: str) -> str | None:
 
 
 def changed(repository: pygit2.Repository, base: pygit2.Oid, changes: Changes) -> pygit2.Oid:
-    """Give the tree that ``base`` becomes by these changes. A path to delete that is not there is no problem."""
+    """Return the tree that ``base`` becomes by these changes. Deleting a path that does not exist changes nothing."""
     return _changed(repository, base, changes, "") or repository.TreeBuilder().write()
 
 
 def _changed(repository: pygit2.Repository, base: pygit2.Oid | None, changes: Changes, at: str) -> pygit2.Oid | None:
-    """Give the changed folder; ``None``: nothing is left in it."""
+    """Return the changed folder; ``None``: nothing is left in it."""
     builder = repository.TreeBuilder() if base is None else repository.TreeBuilder(base)
     before = None if base is None else _tree(repository, base)
     inside: dict[str, dict[tuple[str, ...], pygit2.Oid | None]] = {}
@@ -77,7 +77,7 @@ def _changed(repository: pygit2.Repository, base: pygit2.Oid | None, changes: Ch
 
 
 def _changed_entry(repository: pygit2.Repository, was: _Entry | None, changes: Changes, path: str) -> _Entry | None:
-    """Give what an entry becomes. A file goes first and comes last, so one change can make it a folder or back."""
+    """Return what an entry becomes. A file goes first and comes last, so one change can make it a folder or back."""
     itself = () in changes
     blob = changes.get(())
     below = {rest: each for rest, each in changes.items() if rest}
@@ -125,7 +125,7 @@ def _walked(repository: pygit2.Repository, tree: pygit2.Oid, at: str, prefix: st
 
 
 def _entries(repository: pygit2.Repository, tree: pygit2.Oid | None) -> dict[str, _Entry]:
-    """Give a folder's entries. A name that is no UTF-8, which only a stranger can have made, keeps its bytes."""
+    """Return a folder's entries. A name that is no UTF-8, which only a stranger can have made, keeps its bytes."""
     if tree is None:
         return {}
     return {_name(entry): (entry.filemode, entry.id) for entry in _tree(repository, tree)}
@@ -143,7 +143,7 @@ def _tree(repository: pygit2.Repository, tree: pygit2.Oid) -> pygit2.Tree:
 
 
 def found(repository: pygit2.Repository, tree: pygit2.Oid, path: str) -> pygit2.Oid | None:
-    """Give the blob at a path; ``None``: there is no file."""
+    """Return the blob at a path; ``None``: there is no file."""
     try:
         entry = _tree(repository, tree)[path]
     except KeyError:

@@ -68,7 +68,7 @@ def snapshot(connection: sqlite3.Connection, workflow_id: str | None, task_id: s
 
 
 def may_speak(connection: sqlite3.Connection, attempt: Attempt) -> bool:
-    """Say whether the task is open and this is its latest delivery; a task nobody knows is refused."""
+    """Whether the task is open and this is its latest delivery; a task nobody knows is refused."""
     found = snapshot(connection, attempt.workflow_id, attempt.task_id)
     if found is None:
         message = f"expected a task of workflow {attempt.workflow_id}, found no task {attempt.task_id}: it is gone"

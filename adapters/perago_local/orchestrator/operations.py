@@ -35,14 +35,14 @@ def register(connection: sqlite3.Connection, definition: TaskDefinition) -> None
 
 
 def definitions(connection: sqlite3.Connection) -> tuple[TaskDefinition, ...]:
-    """Give the task definitions by name."""
+    """List the task definitions, by name."""
     rows = connection.execute("SELECT settings FROM definition ORDER BY name")
     return tuple(settings_from(settings) for (settings,) in rows)
 
 
 def start(connection: sqlite3.Connection, moment: Moment, definition: WorkflowDefinition, correlation: str) -> str:
     """Start a workflow: write it down with the task definitions that stand now, and schedule its first step."""
-    known = {each.name: each for each in definitions(connection)}
+    known = {registered.name: registered for registered in definitions(connection)}
     missing = sorted({step.task for step in definition.steps} - known.keys())
     if missing:
         message = f"expected task definitions for every step, found none for {', '.join(missing)} "
@@ -80,7 +80,7 @@ def terminate(connection: sqlite3.Connection, moment: Moment, workflow_id: str, 
 
 
 def retry(connection: sqlite3.Connection, moment: Moment, workflow_id: str) -> None:
-    """Give the step at which an ended workflow stopped one more attempt."""
+    """Schedule one more attempt of the step at which an ended workflow stopped."""
     _require_ended(connection, workflow_id, "retry")
     last = _last_task(connection, workflow_id, "")
     if last is None or last[1] == TaskStatus.COMPLETED.value:
@@ -160,7 +160,7 @@ def _run_on(connection: sqlite3.Connection, workflow_id: str) -> None:
 
 
 def _last_task(connection: sqlite3.Connection, workflow_id: str, step: str) -> tuple[Place, str] | None:
-    """Give the last attempt of a step, or of the whole workflow, with its status."""
+    """Return the last attempt of a step, or of the whole workflow, with its status."""
     row: tuple[Any, ...] | None = connection.execute(
         "SELECT task.id, workflow, position, retry_count, status FROM task JOIN step USING (workflow, position)"
         " WHERE workflow = ? AND ? IN ('', step.name) ORDER BY position DESC, retry_count DESC LIMIT 1",

@@ -18,15 +18,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
 from perago_core.answers import Answer, Done, NotDone
-from perago_core.ports import Assignment, Clock
+from perago_core.ports import Assignment
 from perago_core.results import Result
 from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot
-from perago_local.clock import MachineClock
-from perago_local.database import BUSY_TIMEOUT, Database
+from perago_local.database import SqlitePort
 from perago_local.orchestrator import deliveries, operations, views
 from perago_local.orchestrator.progress import pass_time
 from perago_local.orchestrator.schema import PART, Moment
@@ -42,23 +40,10 @@ class OrchestratorError(Exception):
     """
 
 
-class SqliteOrchestrator:
+class SqliteOrchestrator(SqlitePort):
     """An orchestrator in one file. Any number of workers of one machine may open it; it needs no process of its own."""
 
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        clock: Clock | None = None,
-        busy_timeout: float = BUSY_TIMEOUT,
-        boot: str = "",
-    ) -> None:
-        self._clock = MachineClock() if clock is None else clock
-        self._database = Database(path, PART, busy_timeout=busy_timeout, boot=boot, now=self._clock.now())
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+    _PART = PART
 
     # ---- the port
 
@@ -105,7 +90,7 @@ class SqliteOrchestrator:
         self._do(lambda connection, _moment: operations.register(connection, definition))
 
     def definitions(self) -> tuple[TaskDefinition, ...]:
-        """Give the task definitions by name."""
+        """List the task definitions, by name."""
         return self._do(lambda connection, _moment: operations.definitions(connection))
 
     def start_workflow(
@@ -146,33 +131,33 @@ class SqliteOrchestrator:
     # ---- for whoever asks
 
     def workflow(self, workflow_id: str) -> views.WorkflowView | None:
-        """Give one workflow."""
+        """Read one workflow; ``None``: there is no such workflow."""
         return self._do(lambda connection, _moment: views.workflow(connection, workflow_id))
 
     def workflows(self, status: WorkflowStatus | None = WorkflowStatus.RUNNING) -> tuple[views.WorkflowView, ...]:
-        """Give the workflows in a state, the running ones unless told; ``None``: all."""
+        """List the workflows in a state, by default the running ones; ``None``: all."""
         return self._do(lambda connection, _moment: views.workflows(connection, status))
 
     def tasks(self, workflow_id: str) -> tuple[views.TaskView, ...]:
-        """Give every attempt of a workflow, in step order."""
+        """List every attempt of a workflow, in step order."""
         return self._do(lambda connection, _moment: views.tasks_of(connection, workflow_id))
 
     def open_tasks(self) -> tuple[views.TaskView, ...]:
-        """Give the tasks that are waiting or running."""
+        """List the tasks that are waiting or running."""
         return self._do(lambda connection, _moment: views.open_tasks(connection))
 
     def task(self, task_id: str) -> views.TaskView | None:
-        """Give one attempt."""
+        """Read one attempt; ``None``: there is no such task."""
         return self._do(lambda connection, _moment: views.task(connection, task_id))
 
     def logs(self, task_id: str) -> tuple[views.LogLine, ...]:
-        """Give what was written about a task."""
+        """List the log lines of a task."""
         return self._do(lambda connection, _moment: views.logs(connection, task_id))
 
     # ---- how
 
     def _change(self, work: Callable[[sqlite3.Connection, Moment], T]) -> Answer[T]:
-        """Do work under the write lock, at one moment, after time has had its say. Reads too: see ``pass_time``."""
+        """Do work under the write lock, at one moment, after what is due has timed out; reads too (``pass_time``)."""
 
         def at_one_moment(connection: sqlite3.Connection) -> T:
             moment = Moment(self._clock.now(), self._clock.wall())

@@ -1,8 +1,8 @@
-"""How a workflow goes on: what is scheduled when a task ends, and what time alone does.
+"""How a workflow progresses: what is scheduled when a task ends, and which tasks time out.
 
 Everything here happens inside a transaction of the caller, at one moment. There is no process that watches the clock:
-each call first lets happen what the time that has passed makes happen (``pass_time``). So a silent worker is given up
-by whoever asks next, and nobody can be shown a task whose time is over as if it were running.
+each call first times out what is due (``pass_time``). So the next call, whoever makes it, gives up a silent worker's
+task, and no call shows a task whose time is over as running.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def settings_from(text: str) -> TaskDefinition:
 
 
 def pass_time(connection: sqlite3.Connection, moment: Moment) -> None:
-    """Give up the tasks whose worker fell silent, and those whose total time is over."""
+    """Time out the tasks whose worker sent no sign of life, and those whose total time is over."""
     silent = connection.execute(
         "SELECT id, workflow, position, retry_count FROM task WHERE respond_by <= ? AND status = ?",
         (moment.now, TaskStatus.IN_PROGRESS.value),

@@ -1,4 +1,4 @@
-"""What people ask about workflows and tasks: values for a status page, read in one go and never acted upon."""
+"""Workflows, tasks and their log as values for a status page. Read in one transaction; nothing is decided by them."""
 
 from __future__ import annotations
 
@@ -71,32 +71,32 @@ _OPEN = (TaskStatus.SCHEDULED.value, TaskStatus.IN_PROGRESS.value)
 
 
 def open_tasks(connection: sqlite3.Connection) -> tuple[TaskView, ...]:
-    """Give the tasks that are waiting or running, oldest first."""
+    """List the tasks that are waiting or running, oldest first."""
     return tuple(_tasks(connection, "WHERE status IN (?, ?) ORDER BY scheduled_at, task.id", _OPEN))
 
 
 def tasks_of(connection: sqlite3.Connection, workflow_id: str) -> tuple[TaskView, ...]:
-    """Give every attempt of every step of a workflow, in order."""
+    """List every attempt of every step of a workflow, in order."""
     return tuple(_tasks(connection, "WHERE workflow = ? ORDER BY position, retry_count", (workflow_id,)))
 
 
 def task(connection: sqlite3.Connection, task_id: str) -> TaskView | None:
-    """Give one attempt."""
+    """Read one attempt; ``None``: there is no such task."""
     return next(_tasks(connection, "WHERE task.id = ?", (task_id,)), None)
 
 
 def workflows(connection: sqlite3.Connection, status: WorkflowStatus | None) -> tuple[WorkflowView, ...]:
-    """Give all workflows, or those in one state, oldest first."""
-    wanted = [each.value for each in WorkflowStatus] if status is None else [status.value]
+    """List all workflows, or those in one state, oldest first."""
+    wanted = [member.value for member in WorkflowStatus] if status is None else [status.value]
     rows = connection.execute(
         "SELECT id FROM workflow WHERE status IN (SELECT value FROM json_each(?)) ORDER BY created_at, id",
         (json.dumps(wanted),),
     ).fetchall()
-    return tuple(view for (found,) in rows if (view := workflow(connection, found)) is not None)
+    return tuple(view for (row_id,) in rows if (view := workflow(connection, row_id)) is not None)
 
 
 def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView | None:
-    """Give one workflow."""
+    """Read one workflow; ``None``: there is no such workflow."""
     row = connection.execute(
         "SELECT id, name, correlation, status, reason, created_at, ended_at FROM workflow WHERE id = ?",
         (workflow_id,),
@@ -111,9 +111,9 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
         for each in tasks_of(connection, workflow_id)
         if each.status is TaskStatus.COMPLETED and each.result_ref is not None
     }
-    found, name, correlation, status, reason, created_at, ended_at = row
+    _, name, correlation, status, reason, created_at, ended_at = row
     return WorkflowView(
-        found,
+        workflow_id,
         name,
         correlation,
         WorkflowStatus(status),
@@ -125,7 +125,7 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
 
 
 def logs(connection: sqlite3.Connection, task_id: str) -> tuple[LogLine, ...]:
-    """Give what was written about a task, in the order it was written."""
+    """List the log lines of a task, in the order they were written."""
     rows = connection.execute("SELECT at, line FROM log WHERE task = ? ORDER BY sequence", (task_id,))
     return tuple(LogLine(*row) for row in rows)
 

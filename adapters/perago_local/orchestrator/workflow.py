@@ -67,7 +67,7 @@ class TaskDefinition(Value):
             raise ValueError(message)
 
     def delay_before(self, retry: int) -> float:
-        """Give the seconds to wait before the retry of this number, counted from 1."""
+        """Return the seconds to wait before the retry of this number, counted from 1."""
         if self.retry_backoff is Backoff.FIXED:
             return min(self.retry_delay, self.retry_delay_max)
         # The exponent is bounded, because two to the power of some thousand is no float; the maximum wins long before.

@@ -34,7 +34,7 @@ class RequireColumns:
     only: bool
 
     def __call__(self, ws: SparkDatasets) -> None:
-        """Raise unless it is so, naming each difference."""
+        """Raise ``DatasetError`` unless it is so, with each difference."""
         found = ws.observed(self.name).columns
         wrong = [
             f"{column}: {found.get(column, 'missing')}" for column, kind in self.columns if found.get(column) != kind
@@ -43,8 +43,10 @@ class RequireColumns:
         if self.only:
             wrong += [f"{column}: {kind} is too many" for column, kind in found.items() if column not in wanted]
         if wrong:
-            told = ", ".join(f"{column}: {kind}" for column, kind in self.columns)
-            raise DatasetError(f"columns {told} of {self.name!r}", "; ".join(wrong), "Select and cast before writing")
+            demanded = ", ".join(f"{column}: {kind}" for column, kind in self.columns)
+            raise DatasetError(
+                f"columns {demanded} of {self.name!r}", "; ".join(wrong), "Select and cast before writing"
+            )
 
 
 @frozen
@@ -60,17 +62,17 @@ class RequireRows:
 
 
 def require_columns(name: str, /, **columns: str) -> RequireColumns:
-    """Want these columns among those of a data set."""
+    """Demand these columns among those of a data set."""
     return RequireColumns(name, tuple(columns.items()), only=False)
 
 
 def require_only_columns(name: str, /, **columns: str) -> RequireColumns:
-    """Want exactly these columns, in any order."""
+    """Demand exactly these columns, in any order."""
     return RequireColumns(name, tuple(columns.items()), only=True)
 
 
 def require_rows(name: str, at_least: int = 1, at_most: int | None = None) -> RequireRows:
-    """Want so many rows in what was written."""
+    """Demand a number of rows in what was written."""
     return RequireRows(name, Rows(at_least, at_most))
 
 
@@ -93,7 +95,7 @@ class Rows:
         return f"{self.at_least} to {self.at_most} row(s)"
 
     def check(self, name: str, found: int) -> None:
-        """Raise unless so many rows are as promised."""
+        """Raise ``DatasetError`` unless this number of rows is as promised."""
         if found < self.at_least or (self.at_most is not None and found > self.at_most):
             raise DatasetError(f"{self} of {name!r}", str(found), "Look at what the frame was made from")
 

@@ -56,7 +56,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 @frozen
 class Written:
-    """What one write came to. ``changed`` is false if the data set already was what was written.
+    """The outcome of one write. ``changed`` is false if the data set already was what was written.
 
     ``rows`` are those of this write: what an append has added, what an overwrite has left. ``columns`` are named with
     their types, ``values`` are the figures that were observed.
@@ -71,8 +71,8 @@ class Written:
 
 
 @frozen
-class Assignment:
-    """What a body is about: its execution, the commit it reads, and where it may write.
+class DatasetScope:
+    """What a body may touch: its execution, the commit it reads, and the prefix it may write below.
 
     ``maintenance``: it may only write what leaves the content as it is (H-11).
     """
@@ -90,9 +90,9 @@ class SparkDatasets:
     #: Tells a task's signature that this is a workspace, and of which kind.
     perago_workspace: ClassVar[str] = "spark"
 
-    def __init__(self, spark: SparkSession, assignment: Assignment, staging: Callable[[], Sink]) -> None:
+    def __init__(self, spark: SparkSession, scope: DatasetScope, staging: Callable[[], Sink]) -> None:
         self.spark = spark
-        self._assignment = assignment
+        self._scope = scope
         self._staging = staging
         self._sink: Sink | None = None
         self._writes = 0
@@ -109,8 +109,8 @@ class SparkDatasets:
         wanted = tuple(filters)
         known = (condition(column, operation, _values(value)) for column, operation, value in wanted)
         place = ReadPlace(
-            self._assignment.source,
-            layout.folder(self._assignment.prefix, name),
+            self._scope.source,
+            layout.folder(self._scope.prefix, name),
             None if columns is None else tuple(columns),
             tuple(each for each in known if each is not None),
         )
@@ -147,31 +147,31 @@ class SparkDatasets:
                 f"mode={mode!r}, format={format!r}, via={via!r}",
                 "Choose one",
             )
-        if self._assignment.maintenance:
+        if self._scope.maintenance:
             raise DatasetError(
                 "maintenance, which leaves the rows as they are",
                 f"a write of {name!r}",
                 "Use compact(), or a logical task",
             )
-        folder = layout.folder(self._assignment.prefix, name)
+        folder = layout.folder(self._scope.prefix, name)
         with self._writing(name):
-            watched, told = observing(frame, observe or {})
+            observed_frame, figures = observing(frame, observe or {})
             place = self._place(folder, tuple(partition_by))
-            self._save(watched, place, mode, via)
+            self._save(observed_frame, place, mode, via)
             written = self._outcome(name, place, mode)
             if rows is not None:
                 rows.check(name, written.rows)
             columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
-            self._written[name] = evolve(written, columns=columns, values=told(written.rows))
+            self._written[name] = evolve(written, columns=columns, values=figures(written.rows))
         return self._written[name]
 
     def compact(self, name: str, *, file_bytes: int = FILE_BYTES) -> Written:
-        """Put the rows of a data set into fewer files of about this size; nothing happens if that makes none fewer."""
-        folder = layout.folder(self._assignment.prefix, name)
+        """Rewrite a data set into files of about this size; leave it as it is if that would not make them fewer."""
+        folder = layout.folder(self._scope.prefix, name)
         if name in self._written or name in self._unfinished:
             # It would put the rows of the input back.
             raise DatasetError(f"a data set this body has not written: {name!r}", "a write of it", "Compact it alone")
-        before = dataset_of(self._assignment.source, folder)
+        before = dataset_of(self._scope.source, folder)
         files = wanted_files(before, file_bytes)
         rows = sum(each.rows for each in before.seals)
         with self._writing(name):
@@ -190,13 +190,13 @@ class SparkDatasets:
 
     def rows(self, name: str) -> int:
         """Count the rows of a data set in the input commit, from its seals; 0 if there is none. Reads no data."""
-        before = dataset_of(self._assignment.source, layout.folder(self._assignment.prefix, name))
+        before = dataset_of(self._scope.source, layout.folder(self._scope.prefix, name))
         if before and not before.seals:
             raise DatasetError(f"a data set with seals: {name!r}", "files without one", "Count it with read().count()")
         return sum(each.rows for each in before.seals)
 
     def observed(self, name: str) -> Written:
-        """Give what the last write of a data set came to."""
+        """Return the outcome of the last write of a data set."""
         if name not in self._written:
             raise DatasetError(
                 f"a data set this body has written: {sorted(self._written)}", repr(name), "Write it first"
@@ -205,18 +205,18 @@ class SparkDatasets:
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """Name the data sets whose last write did not come to its end; a body that leaves one must not succeed."""
+        """The data sets whose last write failed or is not finished; a body that leaves one must not succeed."""
         return tuple(sorted(self._unfinished))
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Give the folders that differ from the input."""
+        """The folders that differ from the input."""
         return tuple(sorted(self._changed))
 
     @contextmanager
     def _writing(self, name: str) -> Generator[None]:
-        """See a write through: until it has come to its end, the data set counts as unfinished."""
-        if self._assignment.read_only:
+        """Count the data set as unfinished until its write has succeeded."""
+        if self._scope.read_only:
             raise DatasetError(
                 "a task that may write", f"a write of {name!r} in a read-only one", "Declare it writable"
             )
@@ -227,16 +227,16 @@ class SparkDatasets:
             raise explained(error) from error
         self._unfinished.discard(name)
         if self._written[name].changed:
-            self._changed.add(layout.folder(self._assignment.prefix, name))
+            self._changed.add(layout.folder(self._scope.prefix, name))
 
     def _place(self, folder: str, partition_by: tuple[str, ...]) -> WritePlace:
-        """Say where one write goes, under an identity that no other write has. The first one asks for staging."""
+        """Make the target of one write, with a unique identity. The first write asks for staging."""
         with self._lock:
             if self._sink is None:
                 self._sink = self._staging()
             self._writes += 1
-            write = f"{self._assignment.execution}-{self._writes}"
-        return WritePlace(self._assignment.source, self._sink, folder, write, partition_by)
+            write = f"{self._scope.execution}-{self._writes}"
+        return WritePlace(self._scope.source, self._sink, folder, write, partition_by)
 
     def _save(self, frame: DataFrame, place: WritePlace, mode: str, via: str) -> None:
         """Have Spark write the frame."""
@@ -252,21 +252,21 @@ class SparkDatasets:
         frame.write.format(FORMAT).mode(mode).options(**place.options()).save()
 
     def _activate(self) -> None:
-        """Let the calling thread belong to the session, else Spark does not find the data source from there."""
+        """Make the session active in the calling thread; without one Spark does not find the data source."""
         from perago_spark.process.session import activate  # noqa: PLC0415  importable without Spark
 
         activate(self.spark)
 
     def _outcome(self, name: str, place: WritePlace, mode: str) -> Written:
-        """Look at what was staged. A save that succeeded proves nothing: the listing does."""
+        """Compare what was staged with its seals. That ``save`` returned proves nothing; the listing does."""
         listed = value_or_raise(place.sink.list(place.folder))
         problem = discrepancy(listed)
         if problem is not None:
             raise DatasetError(f"the files that the seals of {place.folder!r} name", problem, "Try the task again")
         seals = [seal for each in listed if (seal := layout.seal_of(each.path)) is not None]
-        own = [each for each in seals if each.write == place.write]
-        counted = own if mode == "append" or own else seals
-        return Written(name, sum(each.rows for each in counted), sum(each.files for each in counted), bool(own))
+        ours = [each for each in seals if each.write == place.write]
+        counted = ours if mode == "append" or ours else seals
+        return Written(name, sum(each.rows for each in counted), sum(each.files for each in counted), bool(ours))
 
 
 def _values(value: object) -> tuple[object, ...]:
@@ -292,7 +292,7 @@ _ROWS: Final = "perago rows"
 
 
 def observing(frame: DataFrame, wanted: Mapping[str, Column]) -> tuple[DataFrame, Callable[[int], dict[str, Any]]]:
-    """Give a frame that is watched, and what tells the figures once so many rows of it were written."""
+    """Return the frame with figures observed, and a function from the number of rows written to those figures."""
     if not wanted:
         return frame, lambda _rows: {}
     from pyspark.sql import Observation  # noqa: PLC0415  importable without Spark
@@ -303,11 +303,11 @@ def observing(frame: DataFrame, wanted: Mapping[str, Column]) -> tuple[DataFrame
         observation, F.count(F.lit(1)).alias(_ROWS), *(each.alias(name) for name, each in wanted.items())
     )
 
-    def told(rows: int) -> dict[str, Any]:
+    def figures(rows: int) -> dict[str, Any]:
         found: dict[str, Any] = dict(observation.get)
         counted = found.pop(_ROWS, None)
         if counted != rows:
             raise DatasetError(f"as many rows observed as sealed: {rows}", str(counted), "Try the task again")
         return found
 
-    return watched, told
+    return watched, figures

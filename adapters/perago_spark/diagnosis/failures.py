@@ -1,7 +1,7 @@
-"""From the long texts of the Java side to the one line that says what to do.
+"""From Java's stack traces to the one line that says what to do.
 
-A data source runs in processes that Spark starts; what is raised there arrives as an exception of Spark, with our
-own words somewhere inside.
+A data source runs in processes that Spark starts; an exception raised there arrives as one of Spark, with our own
+message somewhere inside.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final
 
 from perago_spark.errors import DatasetError, WorkerError
 
-_PLACE: Final = re.compile(r'  File "(?:.*/)?(?P<file>[^"/]+)", line (?P<line>\d+), in (?P<name>\S+)')
+_FRAME: Final = re.compile(r'  File "(?:.*/)?(?P<file>[^"/]+)", line (?P<line>\d+), in (?P<name>\S+)')
 _OURS: Final = re.compile(r"perago_spark\.errors\.DatasetError: expected (.+?); found (.+)\. ([^\n]+?)\.\s*(?:\n|$)")
 _PYTHON: Final = (
     "Set spark.pyspark.python in [spark.conf] to a Python like this one, with perago-core[spark], on every executor"
 )
-#: What Spark says, and what it means; the first that fits counts. What a sign's groups hold goes where the braces are.
+#: Spark's messages and what they mean; the first that matches counts, and its groups fill the braces.
 _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
-    re.compile(sign): meaning
-    for sign, meaning in {
+    re.compile(pattern): meaning
+    for pattern, meaning in {
         r'Cannot run program "([^"]+)"': DatasetError(
             "a Python that Spark can start for its workers", "nothing that runs at {0}", _PYTHON
         ),
@@ -80,37 +80,37 @@ _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
 
 
 def explained(error: BaseException) -> Exception:
-    """Give the exception to raise instead: ours if one is inside, a known cause, or the error itself."""
+    """Return the exception to raise instead: ours if one is inside, a known cause, or the error itself."""
     if not isinstance(error, Exception):
         return RuntimeError(str(error))
     if not type(error).__module__.startswith(("pyspark.", "py4j.")):
-        return error  # the body's own words, even if it says them because of something Spark said
+        return error  # the body's own, even if it raised it because of an exception of Spark
     for text in _texts(error):
-        found = _OURS.search(text)
-        if found is not None:
-            return DatasetError(*found.groups())
+        ours = _OURS.search(text)
+        if ours is not None:
+            return DatasetError(*ours.groups())
     for text in _texts(error):
-        for sign, meaning in _KNOWN.items():
-            seen = sign.search(text)
-            if seen is not None:
-                holds = seen.groups()
-                return DatasetError(meaning.expected.format(*holds), meaning.found.format(*holds), meaning.fix)
+        for pattern, meaning in _KNOWN.items():
+            match = pattern.search(text)
+            if match is not None:
+                groups = match.groups()
+                return DatasetError(meaning.expected.format(*groups), meaning.found.format(*groups), meaning.fix)
     return next((WorkerError(raised) for text in _texts(error) if (raised := _raised(text))), error)
 
 
 def _raised(text: str) -> str:
-    """Give the last words of a traceback of Spark's worker, and where they were said: what the body's function raised.
+    """Return the last lines of a worker's traceback and their place in the source: what the user's function raised.
 
-    They come last, after a page of Spark's own; who shortens such a text to a line would cut off exactly them.
+    They come last, after a page of Spark's own frames: shortening the whole text to a line would cut off exactly them.
     """
     _, mark, traceback = text.partition("from the Python worker:\n")
     lines = traceback.strip().splitlines()
     if not mark or not lines:
         return ""
-    places = [found for line in lines if (found := _PLACE.match(line))]
-    where = "" if not places else f" (line {places[-1]['line']} of {places[-1]['file']}, in {places[-1]['name']})"
-    said = next((at for at in reversed(range(len(lines))) if lines[at].startswith(" ")), -1) + 1
-    return " ".join(lines[said:]) + where
+    frames = [frame for line in lines if (frame := _FRAME.match(line))]
+    place = "" if not frames else f" (line {frames[-1]['line']} of {frames[-1]['file']}, in {frames[-1]['name']})"
+    message = next((at for at in reversed(range(len(lines))) if lines[at].startswith(" ")), -1) + 1
+    return " ".join(lines[message:]) + place
 
 
 def _texts(error: BaseException) -> Iterator[str]:

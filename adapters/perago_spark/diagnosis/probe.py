@@ -1,6 +1,6 @@
-"""What Spark really does here, tried out in a process of its own.
+"""A trial of Spark on this machine, in a process of its own, for the doctor.
 
-Does it start, which Python do its workers run, and does a thread of a body find the data source.
+It starts Spark, asks a worker which Python it runs, and looks up the data source from a thread of a body.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from attrs import asdict, frozen
 
 from perago_spark.errors import SparkUnavailableError, one_line
 from perago_spark.process.java import java_environment
-from perago_spark.process.pool import end
+from perago_spark.process.pool import kill_tree
 from perago_spark.process.settings import SparkSettings, read_settings
 
 _BOOT: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from perago_spark.diagnosis.probe import main; main()"
 )
-#: Marks our own lines among those of Spark.
+#: Begins each of our lines among those that Spark prints.
 _MARK: Final = "perago-probe "
 
 
@@ -40,7 +40,7 @@ class Probed:
 
 
 def probe(settings: SparkSettings, environment: Mapping[str, str], timeout: float = 300.0) -> Iterator[Probed]:
-    """Start Spark as a body would have it and tell what came of it; whatever goes wrong is told, too."""
+    """Start Spark as a body would have it and yield what was found; a failure is yielded as well, never raised."""
     search = json.dumps([str(Path(each).absolute()) for each in sys.path])
     try:
         java = {} if settings.remote else java_environment(environment)
@@ -56,18 +56,18 @@ def probe(settings: SparkSettings, environment: Mapping[str, str], timeout: floa
     except (SparkUnavailableError, OSError) as error:
         yield Probed("Spark starts", fine=False, found=one_line(str(error)), fix="Mend that first")
         return
-    late = threading.Timer(timeout, end, (process.pid,))
+    late = threading.Timer(timeout, kill_tree, (process.pid,))
     late.start()
-    said, complained = process.communicate(settings.text())
+    output, errors = process.communicate(settings.text())
     late.cancel()
-    told = [line.removeprefix(_MARK) for line in said.splitlines() if line.startswith(_MARK)]
-    for line in told:
+    reports = [line.removeprefix(_MARK) for line in output.splitlines() if line.startswith(_MARK)]
+    for line in reports:
         yield Probed(**json.loads(line))
     if process.returncode < 0:
         fix = "See whether the master or the server of [spark] can be reached from here, and answers"
         yield Probed("Spark answers", fine=False, found=f"no more answer after {timeout:g} s", fix=fix)
-    elif not told:
-        last = one_line(complained.strip().rpartition("\n")[2] or f"exit code {process.returncode}")
+    elif not reports:
+        last = one_line(errors.strip().rpartition("\n")[2] or f"exit code {process.returncode}")
         yield Probed("Spark starts", fine=False, found=last, fix="Correct [spark] in perago.toml")
 
 
@@ -80,29 +80,29 @@ def main() -> None:
         spark = open_spark(settings, Path(scratch))
         session = spark.task_session("doctor")
         where = "a Connect server" if settings.remote else settings.master
-        _tell(Probed("Spark starts", fine=True, found=f"Spark {session.version} on {where}"))
-        _tell(_tried("Python of the workers", lambda: _workers(session)))
-        _tell(_tried("threads of a body", lambda: _thread(session)))
+        _report(Probed("Spark starts", fine=True, found=f"Spark {session.version} on {where}"))
+        _report(_caught("Python of the workers", lambda: _workers(session)))
+        _report(_caught("threads of a body", lambda: _thread(session)))
 
 
-def _tell(probed: Probed) -> None:
+def _report(probed: Probed) -> None:
     sys.stdout.write(f"{_MARK}{json.dumps(asdict(probed))}\n")
     sys.stdout.flush()
 
 
-def _tried(what: str, look: Callable[[], Probed]) -> Probed:
+def _caught(what: str, trial: Callable[[], Probed]) -> Probed:
     from perago_spark.diagnosis.failures import explained  # noqa: PLC0415  as above
 
     try:
-        return look()
+        return trial()
     except Exception as error:  # noqa: BLE001  a doctor reports whatever it finds
         return Probed(what, fine=False, found=one_line(str(explained(error))), fix="See [spark] in perago.toml")
 
 
 def _workers(session: Any) -> Probed:  # noqa: ANN401  a session of either kind
-    """Let a worker say which Python it is and what it can import."""
+    """Ask a Python worker of Spark for its version and for what it can import."""
 
-    def says(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+    def describe(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
         from importlib import import_module  # noqa: PLC0415  runs in another process
         from importlib.util import find_spec  # noqa: PLC0415  as above
 
@@ -119,7 +119,9 @@ def _workers(session: Any) -> Probed:  # noqa: ANN401  a session of either kind
             )
 
     (row,) = (
-        session.range(0, 1, 1, 1).mapInArrow(says, "python string, path string, arrow string, ours string").collect()
+        session.range(0, 1, 1, 1)
+        .mapInArrow(describe, "python string, path string, arrow string, ours string")
+        .collect()
     )
     same = row["python"].split(".")[:2] == [str(each) for each in sys.version_info[:2]]
     here = sys.version.split()[0]
@@ -138,19 +140,19 @@ def _thread(session: Any) -> Probed:  # noqa: ANN401  as above
     """
     from perago_spark.process.session import activate  # noqa: PLC0415  as above
 
-    found: list[str] = []
+    messages: list[str] = []
 
     def look() -> None:
         activate(session)
         try:
             session.range(1).write.format("perago").mode("append").save()
         except Exception as error:  # noqa: BLE001  without options it must refuse; the question is who does
-            found.append(str(error))
+            messages.append(str(error))
 
     thread = threading.Thread(target=look)
     thread.start()
     thread.join()
-    missing = any("DATA_SOURCE_NOT_FOUND" in each for each in found)
+    missing = any("DATA_SOURCE_NOT_FOUND" in message for message in messages)
     return Probed(
         "threads of a body",
         not missing,

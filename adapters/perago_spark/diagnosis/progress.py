@@ -1,7 +1,6 @@
-"""How far Spark is, told while it works: what its own page would show, as one fraction and one line.
+"""The progress of Spark's jobs while they run: what Spark's own page would show, as one fraction and one line.
 
-It informs and decides nothing. A Spark that does not answer is not followed any more; its jobs say themselves what is
-wrong.
+It informs and decides nothing. A Spark that does not answer is not asked again; its jobs fail by themselves.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from attrs import frozen
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Takes a share of the work, between 0 and 1, and a line.
-Tell: TypeAlias = Callable[[float, str], object]
-#: Seconds between two looks.
-_PACE: Final = 0.5
+#: Called with the share of the work that is done, between 0 and 1, and a line of text.
+Report: TypeAlias = Callable[[float, str], object]
+#: Seconds between two polls.
+_INTERVAL: Final = 0.5
 
 
 @frozen
@@ -33,26 +32,26 @@ class Stage:
 
 
 @contextmanager
-def following(spark: SparkSession, tell: Tell) -> Generator[None]:
-    """Tell how far the jobs of this process are, whenever that has changed."""
+def following(spark: SparkSession, report: Report) -> Generator[None]:
+    """Report the progress of this process's jobs, whenever it has changed."""
     session: Any = spark
     last: list[str] = []
 
-    def told(stages: Iterable[Stage]) -> None:
-        share, line = in_words(stages)
+    def publish(stages: Iterable[Stage]) -> None:
+        share, line = summary(stages)
         if line and last != [line]:
             last[:] = [line]
-            tell(share, line)
+            report(share, line)
 
     from perago_spark.process.session import is_connected  # noqa: PLC0415  importable without Spark
 
     follow = _on_server if is_connected(session) else _here
-    with follow(session, told):
+    with follow(session, publish):
         yield
 
 
-def in_words(stages: Iterable[Stage]) -> tuple[float, str]:
-    """Say how many tasks are done of the stages that Spark knows now. Nothing runs: nothing is said."""
+def summary(stages: Iterable[Stage]) -> tuple[float, str]:
+    """Return the share of tasks that are done and a line about them; an empty line if nothing runs."""
     known = [each for each in stages if each.tasks]
     tasks, done = sum(each.tasks for each in known), sum(each.done for each in known)
     if not tasks:
@@ -63,28 +62,28 @@ def in_words(stages: Iterable[Stage]) -> tuple[float, str]:
 
 
 @contextmanager
-def _here(session: Any, told: Callable[[Iterable[Stage]], None]) -> Generator[None]:  # noqa: ANN401  of either kind
-    """Ask Spark in this process, again and again. Such a process runs one task at a time, so all jobs are its own."""
+def _here(session: Any, publish: Callable[[Iterable[Stage]], None]) -> Generator[None]:  # noqa: ANN401  of either kind
+    """Poll the Spark of this process. Such a process runs one task at a time, so all jobs are that task's."""
     over = threading.Event()
 
-    def look() -> None:
+    def poll() -> None:
         try:
-            while not over.wait(_PACE):
-                told(_active_stages(session.sparkContext.statusTracker()))
+            while not over.wait(_INTERVAL):
+                publish(_active_stages(session.sparkContext.statusTracker()))
         except Exception:  # noqa: BLE001  Java is gone, or the body stopped Spark
             return
 
-    looking = threading.Thread(target=look, name="perago-progress", daemon=True)
-    looking.start()
+    polling = threading.Thread(target=poll, name="perago-progress", daemon=True)
+    polling.start()
     try:
         yield
     finally:
         over.set()
-        looking.join()
+        polling.join()
 
 
 def _active_stages(tracker: Any) -> Iterable[Stage]:  # noqa: ANN401  Spark's own, untyped
-    """Give the stages of all active jobs. Those that have not begun are counted too, once Spark knows their tasks."""
+    """Yield the stages of all active jobs, also those that have not begun, once Spark knows their tasks."""
     stages: set[int] = set()
     for job in tracker.getActiveJobsIds():
         info = tracker.getJobInfo(job)
@@ -96,17 +95,17 @@ def _active_stages(tracker: Any) -> Iterable[Stage]:  # noqa: ANN401  Spark's ow
 
 
 @contextmanager
-def _on_server(session: Any, told: Callable[[Iterable[Stage]], None]) -> Generator[None]:  # noqa: ANN401  as above
-    """Listen to what the server says about the operations of this session."""
+def _on_server(session: Any, publish: Callable[[Iterable[Stage]], None]) -> Generator[None]:  # noqa: ANN401  as above
+    """Receive the server's progress messages about the operations of this session."""
 
-    def heard(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, FBT001  Spark's
+    def received(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, FBT001  Spark's
         del operation_id, done
         known = [Stage(each.stage_id, each.num_tasks, each.num_completed_tasks, 0) for each in stages or ()]
         if known:
-            told([*known[:-1], Stage(known[-1].number, known[-1].tasks, known[-1].done, inflight_tasks)])
+            publish([*known[:-1], Stage(known[-1].number, known[-1].tasks, known[-1].done, inflight_tasks)])
 
-    session.registerProgressHandler(heard)
+    session.registerProgressHandler(received)
     try:
         yield
     finally:
-        session.removeProgressHandler(heard)
+        session.removeProgressHandler(received)

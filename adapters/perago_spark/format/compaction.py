@@ -24,7 +24,7 @@ FILE_BYTES: Final = 128 << 20
 
 
 def wanted_files(before: Dataset, target: int = FILE_BYTES) -> int:
-    """Say how many files of about this size hold the data set; at least one for each partition value."""
+    """Count the files of about this size that hold the data set; at least one for each partition value."""
     if not before.seals:
         raise DatasetError(
             f"a data set with seals in {before.folder!r}, so that its rows can be compared",
@@ -42,10 +42,10 @@ def check_preserved(before: Dataset, seal: Seal) -> None:
     """Refuse a compaction whose rows are not those that were there."""
     was, now = total(before.seals), total([seal])
     if was != now or was is None or now is None:
-        told = "rows of several kinds" if was is None or now is None else f"{now.rows} rows, digest {now.digest:016x}"
+        staged = "rows of several kinds" if was is None or now is None else f"{now.rows} rows, digest {now.digest:016x}"
         wanted = "one kind of rows" if was is None else f"the {was.rows} rows with digest {was.digest:016x}"
         raise DatasetError(
             f"{wanted} that {before.folder!r} had before it was compacted",
-            told,
+            staged,
             "A data set written via='native' has no digest of rows: write it once via='arrow'",
         )

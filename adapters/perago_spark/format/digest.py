@@ -36,7 +36,7 @@ _NOTHING: Final = np.uint64(0x5851F42D4C957F2D)
 
 
 def row_digest(batch: Batch) -> int:
-    """Give the sum of the rows' numbers; sums of several batches add up with ``seal.combined``."""
+    """Sum the hashes of the rows; sums of several batches add up with ``seal.combined``."""
     if batch.num_columns == 0:
         return int(batch.num_rows)
     return int(_rows(list(batch.columns), batch.num_rows).sum(dtype=np.uint64))
@@ -69,7 +69,7 @@ def _column(column: Column) -> Numbers:
 
 
 def _values(column: Column) -> Numbers:
-    """Give a number for each element; what stands where an element is null does not matter."""
+    """Hash each element; the value where an element is null does not matter."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.uint64)
@@ -93,7 +93,7 @@ def _values(column: Column) -> Numbers:
 
 
 def _fixed(column: Column) -> Numbers:
-    """Take numbers, dates and times by their bits; a decimal has two words, so each is mixed in."""
+    """Hash numbers, dates and times by their bits; a decimal has two words, so each is mixed in."""
     width = column.type.bit_width // 8
     raw = np.frombuffer(column.buffers()[1], dtype=np.uint8)
     raw = raw[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
@@ -117,7 +117,7 @@ def _bytes(column: Column) -> npt.NDArray[np.uint8]:
 
 
 def _texts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Numbers:
-    """Give a number for each text: its length, and then eight bytes after the other mixed in, for all texts at once."""
+    """Hash each text: its length, then its bytes mixed in eight at a time, for all texts at once."""
     lengths = np.diff(offsets)
     numbers = lengths.astype(np.uint64)
     first, last = int(offsets[0]), int(offsets[-1])
@@ -142,7 +142,7 @@ def _texts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Numbe
 
 
 def _runs(elements: Numbers, offsets: npt.NDArray[np.int64]) -> Numbers:
-    """Give a number for each list of elements: their polynomial, by differences of one running sum, and the length.
+    """Hash each list of elements: their polynomial, by differences of one running sum, and the length.
 
     The position within the run decides the power, so that the same text has the same number wherever it stands.
     """

@@ -1,6 +1,6 @@
-"""What things are called inside a data set: data files, seals, folders of partitions.
+"""Names inside a data set's folder: data files, seals, partition folders.
 
-A sink lists and does not read. So whatever the driving side must know about a write stands in names: which write a file
+A sink lists and does not read. So whatever the driver must know about a write is in names: which write a file
 belongs to, and for a whole write its kind (a digest of columns and partitioning), how many files, rows and bytes it has
 and the digest of its rows.
 
@@ -36,7 +36,7 @@ _ESCAPED: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 @frozen
 class SealName:
-    """What a seal's name tells: which write it closes, of which kind its rows are, and what it amounts to."""
+    """A parsed seal name: which write it closes, the kind of its rows, and how many files, rows and bytes it has."""
 
     write: str
     kind: str
@@ -50,7 +50,7 @@ class SealName:
 
 
 def folder(prefix: str, name: str) -> str:
-    """Give the folder of a data set below a workspace's prefix, or refuse the name.
+    """Return the folder of a data set below a workspace's prefix, or refuse the name.
 
     The name comes from a body. ``../x``, ``/x``, ``s3a://x`` and ``x@main`` would be ways to another place or branch.
     """
@@ -64,7 +64,7 @@ def folder(prefix: str, name: str) -> str:
 
 
 def checked_write(write: str) -> str:
-    """Give a write's identity back if it can be part of a name."""
+    """Return a write's identity unchanged; raise if it cannot be part of a name."""
     if _WRITE.fullmatch(write) is None:
         raise DatasetError("a write's identity of letters, digits, '_' and '-'", repr(write), "Use a random one")
     return write
@@ -79,7 +79,7 @@ def file_name(partition: int, write: str, task: int, number: int) -> str:
 
 
 def write_of(path: str) -> str | None:
-    """Say which write a data file belongs to; ``None``: it is none of ours."""
+    """Return the write that a data file belongs to; ``None``: the name is not one of ours."""
     found = _FILE.fullmatch(path.rpartition("/")[2])
     return None if found is None else found["write"]
 
@@ -94,7 +94,7 @@ def seal_of(path: str) -> SealName | None:
 
 
 def is_data(path: str) -> bool:
-    """Say whether readers of the data take a file: they skip names that begin with ``_`` or ``.``."""
+    """Whether readers take a file for data: they skip names that begin with ``_`` or ``.``."""
     return not path.rpartition("/")[2].startswith(("_", "."))
 
 

@@ -23,7 +23,7 @@ from perago_spark.format.digest import row_digest
 from perago_spark.format.pruning import is_day
 from perago_spark.format.seal import DataFile, Range, combined
 
-Written: TypeAlias = tuple[Stored, DataFile]
+UploadedFile: TypeAlias = tuple[Stored, DataFile]
 #: Bytes after which a file is closed: large enough to read well, far below what any store takes in one piece.
 FULL: Final = 128 << 20
 #: Bytes of rows that become one row group. Spark sends 10,000 rows at a time; each as a group of its own takes more
@@ -57,10 +57,10 @@ class Uploads:
     name_file: Callable[[], str]
     full: int = FULL
     _open: dict[str, _Open] = field(factory=dict[str, _Open], init=False)
-    _written: list[Written] = field(factory=list[Written], init=False)
+    _written: list[UploadedFile] = field(factory=list[UploadedFile], init=False)
 
-    def write(self, batches: Iterable[Batch]) -> tuple[Written, ...]:
-        """Write all rows and put every file; give what was stored."""
+    def write(self, batches: Iterable[Batch]) -> tuple[UploadedFile, ...]:
+        """Write all rows and put every file into the sink; return what was stored."""
         try:
             for batch in batches:
                 for partition, rows in parts_of(batch, self.partition_by):
@@ -119,7 +119,7 @@ def _begun(partition: dict[str, Any], schema: Schema) -> _Open:
 
 
 def _texts(path: str, kind: Kind) -> Iterator[str]:
-    """Name the columns that a dictionary is tried for. Of numbers it saves little, and it takes its time."""
+    """Yield the columns to encode with a dictionary: texts. For numbers it saves little space and costs time."""
     if pa.types.is_struct(kind):
         for each in kind:
             yield from _texts(f"{path}.{each.name}", each.type)
@@ -140,7 +140,7 @@ def _write_group(file: _Open) -> None:
 
 
 def parts_of(batch: Batch, by: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], Batch]]:
-    """Cut a batch by the values of the partition columns, which then are not in the rows any more."""
+    """Split a batch by the values of the partition columns, which are removed from the rows."""
     if not by:
         yield {}, batch
         return
@@ -171,7 +171,7 @@ def _with(rows: Batch, partition: Mapping[str, Any], schema: Schema) -> Batch:
 
 
 def repeated(value: Any, kind: Kind, times: int) -> Column:  # noqa: ANN401  a value of a partition column
-    """Give a column that has one value, as a file's partition says it."""
+    """Make a column that repeats the value of a partition."""
     if value is not None and pa.types.is_date(kind):
         value = dt.date.fromisoformat(value)
     return pa.repeat(pa.scalar(value, kind), times)

@@ -44,7 +44,7 @@ class Condition:
     values: tuple[Comparable, ...]
 
     def may_hold(self, kind: str, low: object, high: object) -> bool:
-        """Say whether some value between these two, of a column of this type, can meet it."""
+        """Whether a value between ``low`` and ``high``, in a column of this type, can meet the condition."""
         understood = _KINDS.get(kind, _nothing)
         least, greatest, *wanted = (understood(each) for each in (low, high, *self.values))
         if least is None or greatest is None or None in wanted:
@@ -53,9 +53,9 @@ class Condition:
 
 
 def condition(column: str, operation: str, values: Iterable[object]) -> Condition | None:
-    """Make a condition; ``None`` if it is about something that is not compared here."""
-    given: tuple[Any, ...] = tuple(values)
-    return Condition(column, operation, given) if all(type(each) in _PLAIN for each in given) else None
+    """Make a condition; ``None`` for values of types that are not compared here."""
+    compared: tuple[Any, ...] = tuple(values)
+    return Condition(column, operation, compared) if all(type(each) in _PLAIN for each in compared) else None
 
 
 def may_match(
@@ -64,7 +64,7 @@ def may_match(
     ranges: Mapping[str, Range],
     partition: Mapping[str, Any],
 ) -> bool:
-    """Say whether a file with these ranges and partition values can hold a row that meets all conditions.
+    """Whether a file with these ranges and partition values can hold a row that meets all conditions.
 
     ``kinds``: the type of each column, as Spark writes it in short.
     """
@@ -82,7 +82,7 @@ def _may_meet(wanted: Condition, kind: str, ranges: Mapping[str, Range], partiti
 
 
 def is_day(value: object) -> TypeGuard[dt.date]:
-    """Say whether this is a day; for Python a point in time is one, too."""
+    """Whether this is a date without a time; in Python a ``datetime`` is a ``date``, too."""
     return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
 
 
@@ -99,7 +99,7 @@ def _text(value: object) -> Comparable | None:
 
 
 def _day(value: object) -> Comparable | None:
-    """Understand a day, or text that is one for everybody: as seals write days, and not as Spark reads them."""
+    """Parse a day: a date, or text in the one form that seals write, not in those that Spark also accepts."""
     if isinstance(value, str):
         try:
             day = dt.date.fromisoformat(value)

@@ -17,7 +17,7 @@ _PARTITION_TYPES: Final = frozenset({"byte", "short", "integer", "long", "string
 
 
 def plain_schema(text: str) -> str:
-    """Give a schema with everything nullable and without metadata; equal text means equal columns."""
+    """Normalise a schema: everything nullable, no metadata. Equal text means equal columns."""
     return json.dumps(_plain(json.loads(text)), sort_keys=True)
 
 
@@ -34,13 +34,13 @@ def _plain(found: Any) -> Any:  # noqa: ANN401  any JSON
 
 
 def columns_of(schema: str) -> dict[str, str]:
-    """Name the columns with their types, as text."""
+    """Return the columns and their types, as text."""
     found: Any = json.loads(schema)
     return {each["name"]: _type(each["type"]) for each in found["fields"]}
 
 
 def selected(schema: str, columns: tuple[str, ...], folder: str) -> str:
-    """Give the schema of these columns, in this order."""
+    """Return the schema of these columns, in this order."""
     found: Any = json.loads(schema)
     fields = {each["name"]: each for each in found["fields"]}
     unknown = [name for name in columns if name not in fields]

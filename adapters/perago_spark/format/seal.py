@@ -24,7 +24,7 @@ Range: TypeAlias = tuple[Any, Any]
 
 
 def combined(*digests: int) -> int:
-    """Give the digest of all rows together: digests of rows add up."""
+    """Add digests up: the digest of all rows together is their sum."""
     return sum(digests) % (1 << 64)
 
 
@@ -47,7 +47,7 @@ class DataFile:
 
 @frozen
 class Seal:
-    """What one write amounts to. ``schema`` is Spark's own description of the rows, without nullability."""
+    """The manifest of one write. ``schema`` is Spark's own description of the rows, without nullability."""
 
     write: str
     schema: str
@@ -61,12 +61,12 @@ class Seal:
 
     @property
     def digest(self) -> int:
-        """Give the digest of the rows, whatever their order."""
+        """The digest of the rows, whatever their order."""
         return combined(*(each.digest for each in self.files))
 
     @property
     def name(self) -> SealName:
-        """Give the name that tells the same in short."""
+        """The file name, which holds the totals."""
         size = sum(each.bytes for each in self.files)
         kind = hashlib.sha256(json.dumps([self.schema, self.partition_by]).encode()).hexdigest()[:8]
         return SealName(self.write, kind, len(self.files), self.rows, size, f"{self.digest:016x}")
@@ -111,7 +111,7 @@ def read_seal(path: str, document: bytes) -> Seal:
 
 @frozen
 class Total:
-    """What a data set amounts to, over all its seals. Two data sets with equal totals have the same rows."""
+    """The totals of a data set, over all its seals. Two data sets with equal totals have the same rows."""
 
     schema: str
     partition_by: tuple[str, ...]
@@ -120,7 +120,7 @@ class Total:
 
 
 def total(seals: Iterable[Seal]) -> Total | None:
-    """Add seals up; ``None`` where there are none, or where they do not describe one kind of rows."""
+    """Add seals up; ``None`` if there are none, or if they describe different kinds of rows."""
     found = tuple(seals)
     kinds = {(each.schema, each.partition_by) for each in found}
     if len(kinds) != 1:
@@ -131,7 +131,7 @@ def total(seals: Iterable[Seal]) -> Total | None:
 
 
 def discrepancy(listed: Iterable[Stored]) -> str | None:
-    """Hold a folder's listing against its seals, by names alone; say what is wrong, ``None`` if nothing is.
+    """Compare a folder's listing with its seals, by names alone; return what is wrong, ``None`` if nothing is.
 
     Counterexample: a task attempt that lost links its file late, or a link of many stops half-way. The listing then has
     a file too many or too few, and committing it would publish rows twice or not at all.
@@ -175,12 +175,12 @@ class Dataset:
 
     @property
     def data(self) -> tuple[Stored, ...]:
-        """Give the objects that hold rows."""
+        """The objects that hold rows."""
         return tuple(each for each in self.listed if layout.is_data(each.path))
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """Give what is known of each file; of a file without a seal that is its size."""
+        """What is known of each file; of a file without a seal only its size."""
         if self.seals:
             return tuple(each for seal in self.seals for each in seal.files)
         return tuple(
@@ -190,7 +190,7 @@ class Dataset:
 
 
 def dataset_of(source: Source, folder: str) -> Dataset:
-    """Read what a commit holds of a data set, and see that it is what its seals say."""
+    """Read a data set of a commit; raise if its files are not those that its seals name."""
     listed = cast("tuple[Stored, ...]", value_or_raise(source.list(folder)))
     sealed = [each.path for each in listed if layout.seal_of(each.path) is not None]
     if sealed:

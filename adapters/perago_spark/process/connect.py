@@ -27,13 +27,13 @@ class ConnectedSpark:
         self._session: ConnectedSession | None = None
 
     def task_session(self, group: str) -> SparkSession:
-        """Make the session of one task, with the data source in it, and the one that a builder gives to the body."""
+        """Make the session of one task, with the data source in it, and the one that a builder in the body returns."""
         session = self._base.newSession()
         for key, value in self._conf.items():
             session.conf.set(key, value)
         session.addTag(f"perago-{group}")
         session.dataSource.register(PeragoSource)
-        _for_everyone(session)
+        _make_default(session)
         self._session = session
         return cast("SparkSession", session)
 
@@ -48,7 +48,7 @@ class ConnectedSpark:
             self._session.interruptAll()
             self._session.stop()
         self._session = None
-        _for_everyone(self._base)
+        _make_default(self._base)
         return "the body closed the connection" if self._base.is_stopped else None
 
 
@@ -59,7 +59,7 @@ def _connected(remote: str) -> ConnectedSession:
         raise refused(f"one that PySpark cannot use: {type(error).__name__}") from None
 
 
-def _for_everyone(session: ConnectedSession) -> None:
+def _make_default(session: ConnectedSession) -> None:
     """Make this the session that a builder gives, and the calling thread's."""
     kind: Any = ConnectedSession
     kind._default_session = kind._active_session.session = session  # noqa: SLF001  Spark has no other way to say it

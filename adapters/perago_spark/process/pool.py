@@ -31,7 +31,7 @@ from typing import IO, Final
 from attrs import field, frozen
 
 from perago_spark.process.java import java_environment
-from perago_spark.process.messages import Line, Order, Report, read_report, write_order
+from perago_spark.process.messages import Channel, Order, Report, read_report, write_order
 from perago_spark.process.settings import read_settings
 
 #: What the interpreter runs: the worker's own search path first, because a task module may be anywhere.
@@ -40,7 +40,7 @@ _BOOT: Final = (
 )
 #: The folder, below its own, that a process runs in.
 HOME: Final = "home"
-#: Told of each line a body, or Spark on its behalf, writes.
+#: Called with each line that a body, or Spark on its behalf, prints.
 Listener = Callable[[str], object]
 #: Lines of one task that are passed on; a body that prints without end fills nobody's log.
 _LINES: Final = 10_000
@@ -63,22 +63,22 @@ class Launch:
 
 
 class WarmBody:
-    """One process. One thread waits for what it says; any thread may stop or kill it."""
+    """One process. One thread receives its messages; any thread may stop or kill it."""
 
     def __init__(self, launch: Launch) -> None:
         # First of all: where there is no Java, nothing must be left.
         java = {} if read_settings(launch.settings).remote else java_environment(launch.environment)
-        self.scratch, self._lock = claim(launch.root)
+        self.scratch, self._lock = claim_scratch(launch.root)
         home = self.scratch / HOME
         home.mkdir()
         here, there = socket.socketpair()
-        self._line = Line(here)
+        self._channel = Channel(here)
         self._listener: Listener | None = None
         self._left = 0
         self._killing = threading.Lock()
         self._killed = False
-        search = [str(Path(each).absolute()) for each in sys.path]
-        command = [sys.executable, "-c", _BOOT, json.dumps(search), launch.entry]
+        search_path = [str(Path(entry).absolute()) for entry in sys.path]
+        command = [sys.executable, "-c", _BOOT, json.dumps(search_path), launch.entry]
         with there:
             self._process = subprocess.Popen(  # noqa: S603  our own interpreter and code
                 [*command, str(self.scratch), str(there.fileno())],
@@ -88,7 +88,7 @@ class WarmBody:
                 env={
                     **launch.environment,
                     **java,
-                    "PYTHONPATH": os.pathsep.join(search),
+                    "PYTHONPATH": os.pathsep.join(search_path),
                     "TMPDIR": str(self.scratch),
                 },
                 # Java cannot change its folder later, and a relative path must mean the same to it as to the body.
@@ -97,14 +97,14 @@ class WarmBody:
                 pass_fds=[there.fileno(), self._lock],
                 start_new_session=True,
             )
-        # Not among the words of the command, which everybody on this machine can read: they may hold a secret.
-        self._line.send(launch.settings.encode("utf-8"))
+        # Not on the command line, which everybody on this machine can read: they may hold a secret.
+        self._channel.send(launch.settings.encode("utf-8"))
         assert self._process.stdout is not None
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
 
     @property
     def pid(self) -> int:
-        """Give the process id."""
+        """The process id."""
         return self._process.pid
 
     def listen(self, listener: Listener) -> None:
@@ -112,17 +112,17 @@ class WarmBody:
         self._left = _LINES
         self._listener = listener
 
-    def tell(self, order: Order) -> bool:
-        """Say something to the body; ``False``: it is gone."""
-        return self._line.send(write_order(order))
+    def send(self, order: Order) -> bool:
+        """Send a message to the process; ``False``: it is gone."""
+        return self._channel.send(write_order(order))
 
-    def hear(self, timeout: float) -> Report | None:
-        """Wait for a word of the body; ``None``: it is gone. Raises ``TimeoutError``."""
-        payload = self._line.receive(timeout)
+    def receive(self, timeout: float) -> Report | None:
+        """Wait for a message of the process; ``None``: it is gone. Raises ``TimeoutError``."""
+        payload = self._channel.receive(timeout)
         return None if payload is None else read_report(payload)
 
     def is_alive(self) -> bool:
-        """Say whether the process runs."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def kill(self) -> None:
@@ -131,14 +131,14 @@ class WarmBody:
             if self._killed:
                 return  # its number may belong to somebody else by now
             self._killed = True
-            end(self.pid)
+            kill_tree(self.pid)
             self._process.wait()
             shutil.rmtree(self.scratch, ignore_errors=True)
             os.close(self._lock)
 
     def close(self) -> None:
-        """Let go of a killed process; called by whoever would otherwise wait for its word."""
-        self._line.close()
+        """Close the channel to a killed process; called by the thread that would otherwise wait on it."""
+        self._channel.close()
 
     def _listen(self, output: IO[bytes]) -> None:
         with output:
@@ -150,7 +150,7 @@ class WarmBody:
 
 
 def _beginnings(output: IO[bytes]) -> Iterator[bytes]:
-    """Give the beginning of each line and drop the rest. A body that never ends a line fills nobody's memory."""
+    """Yield the beginning of each line and drop the rest, so that a line without end does not fill the memory."""
     is_new = True
     while piece := output.readline(4 * _CHARACTERS):
         if is_new:
@@ -169,7 +169,7 @@ class WarmBodies:
         self._lock = threading.Lock()
 
     def take(self) -> WarmBody:
-        """Give an idle process, or a new one that still has to start Spark. Raises ``SparkUnavailableError``."""
+        """Take an idle process, or make one that still has to start Spark. Raises ``SparkUnavailableError``."""
         with self._lock:
             while self._idle:
                 found = self._idle.pop()
@@ -199,7 +199,7 @@ class WarmBodies:
             self._all.discard(body)
 
     def close(self) -> None:
-        """End all processes. Whoever waits for one of them learns that it is gone, and lets go of it."""
+        """Kill all processes. A thread that waits for one is told that it is gone, and closes it."""
         with self._lock:
             idle, self._idle = self._idle, []
             busy = self._all.difference(idle)
@@ -209,20 +209,20 @@ class WarmBodies:
             self.discard(each)
 
     def running(self) -> tuple[int, ...]:
-        """Give the process ids of all bodies, busy or idle."""
+        """List the process ids of all bodies, busy or idle."""
         with self._lock:
             return tuple(sorted(each.pid for each in self._all))
 
     def sweep(self) -> tuple[str, ...]:
-        """Remove the folders of processes that are gone, and their worker with them; give their names."""
-        return sweep(self._launch.root)
+        """Remove the scratch folders of dead processes whose worker is dead too; list their names."""
+        return sweep_scratch(self._launch.root)
 
 
 _LOCK: Final = "lock"
 
 
-def claim(root: Path) -> tuple[Path, int]:
-    """Make a folder of a name nobody else has and lock it; whoever inherits the descriptor keeps it locked."""
+def claim_scratch(root: Path) -> tuple[Path, int]:
+    """Make a folder with a unique name and lock it; a process that inherits the descriptor keeps it locked."""
     while True:
         # The number is for people who look for whose it is.
         folder = root / f"body-{os.getpid()}-{secrets.token_hex(4)}"
@@ -232,8 +232,8 @@ def claim(root: Path) -> tuple[Path, int]:
             return folder, lock
 
 
-def sweep(root: Path) -> tuple[str, ...]:
-    """Remove the folders that nobody has locked; give their names."""
+def sweep_scratch(root: Path) -> tuple[str, ...]:
+    """Remove the folders that no living process has locked; list their names."""
     swept: list[str] = []
     for folder in sorted(root.glob("body-*")):
         with suppress(OSError):  # it resists: next time
@@ -262,7 +262,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """Name everything below a process, nearest first; nothing where the system does not say."""
+    """List the process ids below a process, nearest first; empty where there is no ``/proc``."""
     children: dict[int, list[int]] = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
@@ -277,7 +277,7 @@ def descendants(pid: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def end(leader: int) -> None:
+def kill_tree(leader: int) -> None:
     """Kill a process that leads its group, and everything below it."""
     # Found before the leader dies: afterwards they are somebody else's children.
     below = descendants(leader)

@@ -1,7 +1,7 @@
 """Spark in this process: one context, one fresh session for each task.
 
 A new session has its own temporary views, registered functions and SQL settings. So nothing has to be cleaned that a
-task did to its session: the next task never sees it. What sessions do share is put back by ``tidy``.
+task did to its session: the next task never sees it. What sessions do share is reset by ``tidy``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Spark(Protocol):
         ...
 
     def tidy(self) -> str | None:
-        """Put back what sessions share; say what could not be, because then the process must not be used again."""
+        """Reset what sessions share; return what could not be reset: the process must then not be used again."""
         ...
 
 
@@ -51,20 +51,20 @@ def open_session(settings: SparkSettings, scratch: Path) -> SparkSession:
     conf = {**named, **_defaults(settings.master, scratch), **settings.conf}
     start_java(conf, scratch)
     builder = SparkSession.builder
-    # Once more, over its own line: Java may have been there before, or the user's own words have said otherwise.
+    # Once more, through the gateway: Java may have been running before, or the user's arguments set other values.
     for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
 def _choose_python(settings: SparkSettings) -> None:
-    """Say which Python the workers are: else whichever python3 comes first on the PATH, without our packages.
+    """Choose the Python of Spark's workers: by default Spark takes the first python3 on the PATH, without our packages.
 
     In the environment, before Java is started: Spark 4.3.0 reads ``spark.pyspark.python`` only if spark-submit started
-    the driver. Set in the session's own settings, it was ignored without a word.
+    the driver. Set in the session's own settings, it was ignored without any message.
     """
-    own = sys.executable if settings.master.startswith("local") else None
-    python = settings.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or own
+    same = sys.executable if settings.master.startswith("local") else None
+    python = settings.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or same
     if python is not None:
         os.environ["PYSPARK_PYTHON"] = python
     # People set it to start a notebook, and Spark would start one for each data source.
@@ -111,7 +111,7 @@ class OwnSpark:
         """
         session = self._base.newSession()
         activate(session)
-        _for_everyone(session)
+        _make_default(session)
         self._base.sparkContext.setJobGroup(group, f"perago {group}", interruptOnCancel=True)
         return session
 
@@ -120,7 +120,7 @@ class OwnSpark:
         self._base.sparkContext.cancelAllJobs()
 
     def tidy(self) -> str | None:
-        """Put back what sessions share; say what could not be."""
+        """Reset what sessions share; return what could not be reset."""
         base, context = self._base, self._base.sparkContext
         inner: Any = context
         if inner._jsc is None or inner._jsc.sc().isStopped():  # noqa: SLF001  Spark has no other way to ask
@@ -133,7 +133,7 @@ class OwnSpark:
         for view in base.catalog.listTables("global_temp"):
             if view.isTemporary and view.namespace == ["global_temp"]:
                 base.catalog.dropGlobalTempView(view.name)
-        _for_everyone(base)
+        _make_default(base)
         left = context.statusTracker().getActiveJobsIds()
         if left:
             return f"the body left {len(left)} running job(s)"
@@ -159,11 +159,11 @@ def activate(session: SparkSession) -> None:
 
 
 def is_connected(session: object) -> bool:
-    """Say whether a session lives on a server; Spark's two kinds have no common type but the one they are said to."""
+    """Whether a session is one of Spark Connect. Its class is no subclass of the one that it is annotated with."""
     return not isinstance(session, SparkSession)
 
 
-def _for_everyone(session: SparkSession) -> None:
+def _make_default(session: SparkSession) -> None:
     """Make this the session that a builder gives, and threads without one."""
     inner: Any = session
     java = inner._get_j_spark_session_class(inner._jvm)  # noqa: SLF001  Spark has no other way to say it

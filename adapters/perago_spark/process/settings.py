@@ -31,12 +31,12 @@ class SparkSettings:
     remote: str = field(default="", repr=False)
 
     def text(self) -> str:
-        """Write them as text, for another process."""
+        """Serialise them for another process."""
         return json.dumps(asdict(self))
 
 
 def read_settings(text: str) -> SparkSettings:
-    """Read what ``text`` wrote."""
+    """Deserialise what ``text`` wrote."""
     return SparkSettings(**json.loads(text))
 
 
@@ -58,13 +58,13 @@ _FORM: Final = "expected spark.remote to be sc://host:port, or sc://host:port/;n
 
 def check_address(remote: str) -> None:
     """Refuse what is no address of a server. Raises ``SparkUnavailableError``, which holds no value of it."""
-    found = _objection(remote)
-    if found is not None:
-        raise refused(found)
+    objection = _objection(remote)
+    if objection is not None:
+        raise refused(objection)
 
 
 def refused(found: str) -> SparkUnavailableError:
-    """Say what is wrong with the address."""
+    """Make the error for an address, from a description that holds no value of it."""
     return SparkUnavailableError(
         f"{_FORM}; found {found}. Correct it where it is set; it is not shown here, because it may hold a secret"
     )
@@ -78,23 +78,26 @@ def _objection(remote: str) -> str | None:
     if path or (parameters and not slash):
         return "something else than / between host and parameters"
     try:
-        known = urlsplit(f"//{host}")
-        fine = bool(known.hostname) and known.username is None and known.port != 0
+        parts = urlsplit(f"//{host}")
+        fine = bool(parts.hostname) and parts.username is None and parts.port != 0
     except ValueError:
         fine = False
     if not fine:
         return "no host, or no number as its port"
-    wrong = (f"in parameter {number} {told}" for number, each in enumerate(parameters, 1) if (told := _odd(each)))
-    return next(wrong, None)
+    for number, parameter in enumerate(parameters, 1):
+        objection = _parameter_objection(parameter)
+        if objection is not None:
+            return f"in parameter {number} {objection}"
+    return None
 
 
-def _odd(parameter: str) -> str | None:
+def _parameter_objection(parameter: str) -> str | None:
     name, equals, value = parameter.partition("=")
-    meant = unquote(value)
-    if not equals or any(each in value for each in "=/?#"):
+    plain = unquote(value)
+    if not equals or any(sign in value for sign in "=/?#"):
         return "not one = sign, or one of / ? #; inside a value they are %3D %2F %3F %23"
     if not _NAME.fullmatch(name):
         return "a name with other signs than a-z 0-9 _ . -"
-    if not (meant.isascii() and meant.isprintable()) and name not in _ANY_TEXT:
+    if not (plain.isascii() and plain.isprintable()) and name not in _ANY_TEXT:
         return f"a value of {name} that no header can hold"
     return None

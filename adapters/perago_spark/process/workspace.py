@@ -17,31 +17,31 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef, Operation
-from perago_spark.api.datasets import Assignment
+from perago_spark.api.datasets import DatasetScope
 from perago_spark.errors import SparkUnavailableError, one_line
 from perago_spark.format.seal import discrepancy
-from perago_spark.process.messages import Ended, Failed, Granted, Job, Returned, Stop, Wanted
+from perago_spark.process.messages import Ended, Failed, Returned, RunTask, SinkGranted, SinkWanted, Stop
 from perago_spark.process.pool import WarmBodies, WarmBody
 
-#: Told of each line a body writes.
+#: Called with each line that a body prints.
 Listener: TypeAlias = Callable[[Attempt, str], object]
-#: Seconds a body is listened to, however late it is.
+#: Seconds that a message is waited for, however late it is.
 _LEAST: Final = 0.001
 
 
 class Readable(Protocol):
-    """All a workspace needs of a store: somebody to read commits. It is given its sink by whoever drives it."""
+    """All a workspace needs of a store: reading commits. The sink is passed in by the driver."""
 
     def read(self, repository: str, ref: CommitRef) -> Source:
-        """Give the reader of an immutable commit."""
+        """Open a commit for reading."""
         ...
 
 
 @frozen
 class SparkTask:
-    """What the workspace needs to know of a task: its part of the branch, and how long its body may take.
+    """A task as the workspace sees it: the prefix it may touch, and how long its body may take.
 
-    ``body`` is what the process is told to run; what it means is between the worker and its own entry.
+    ``body`` is passed to the entry function of the process, which alone knows what it means.
     """
 
     body: str
@@ -85,7 +85,7 @@ class SparkWorkspace:
         self._executions: dict[str, _Execution] = {}
 
     def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
-        """Take note of what an attempt is about; the other calls need it. Raises ``KeyError`` for an unknown task."""
+        """Register an attempt with its task and parameters, before any other call. Unknown task: ``KeyError``."""
         self._executions[attempt.execution] = _Execution(self._tasks[task_name], params)
 
     def prepare(self, attempt: Attempt) -> Answer[None]:
@@ -96,117 +96,117 @@ class SparkWorkspace:
 
     def run(self, attempt: Attempt) -> Answer[BodyEvent]:
         """Run the body to its end, or until it wants to write."""
-        mine = self._executions.get(attempt.execution)
-        if mine is None:
+        execution = self._executions.get(attempt.execution)
+        if execution is None:
             return Unknown(f"execution {attempt.execution} was never accepted here")
-        if mine.cancelled is not None:
-            return Done(BodyFailed(attempt.execution, f"the body was not started: {mine.cancelled}"))
+        if execution.cancelled is not None:
+            return Done(BodyFailed(attempt.execution, f"the body was not started: {execution.cancelled}"))
         try:
             body = self._bodies.take()
         except (SparkUnavailableError, OSError) as error:
             return Done(BodyFailed(attempt.execution, one_line(str(error))))
         body.listen(lambda line: self._listener(attempt, line))
-        mine.until = time.monotonic() + mine.task.timeout
+        execution.until = time.monotonic() + execution.task.timeout
         source = self._store.read(attempt.target.repository, attempt.input)
-        read_only = attempt.read_only or mine.task.read_only
+        read_only = attempt.read_only or execution.task.read_only
         maintenance = attempt.operation is Operation.MAINTENANCE
-        assignment = Assignment(attempt.execution, source, mine.task.prefix, read_only, maintenance)
-        body.tell(Job(mine.task.body, mine.params, assignment))
-        self._follow(mine, body)
-        return self._wait(attempt, mine, body)
+        scope = DatasetScope(attempt.execution, source, execution.task.prefix, read_only, maintenance)
+        body.send(RunTask(execution.task.body, execution.params, scope))
+        self._follow(execution, body)
+        return self._wait(attempt, execution, body)
 
     def resume(self, attempt: Attempt, sink: Sink) -> Answer[BodyEvent]:
-        """Let a body go on that waits for a sink."""
-        mine = self._executions.get(attempt.execution)
-        if mine is None or mine.body is None:
+        """Send the sink to a body that waits for it, and run it on."""
+        execution = self._executions.get(attempt.execution)
+        if execution is None or execution.body is None:
             return Unknown(f"no body of execution {attempt.execution} waits here")
-        mine.body.tell(Granted(sink))
-        return self._wait(attempt, mine, mine.body)
+        execution.body.send(SinkGranted(sink))
+        return self._wait(attempt, execution, execution.body)
 
     def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:
         """Nothing is left to upload; see that staging holds what was sealed, no file more and none less."""
-        mine = self._executions.get(attempt.execution)
-        if mine is None or not mine.changed:
+        execution = self._executions.get(attempt.execution)
+        if execution is None or not execution.changed:
             return NotDone(f"nothing of execution {attempt.execution} was written here")
-        for folder in mine.changed:
+        for folder in execution.changed:
             listed = sink.list(folder)
             if not isinstance(listed, Done):
                 return NotDone(f"{folder!r} cannot be listed: {listed.reason}")
             problem = discrepancy(listed.value)
             if problem is not None:
                 return NotDone(f"expected the files that the seals of {folder!r} name; found {problem}")
-        return Done(None, operations=len(mine.changed))
+        return Done(None, operations=len(execution.changed))
 
     def remove(self, attempt: Attempt) -> Answer[None]:
         """End a body that still waits, and forget the execution."""
-        mine = self._executions.pop(attempt.execution, None)
-        if mine is not None and mine.body is not None:
-            self._bodies.discard(mine.body)
+        execution = self._executions.pop(attempt.execution, None)
+        if execution is not None and execution.body is not None:
+            self._bodies.discard(execution.body)
         return Done(None)
 
     def cancel(self, attempt: Attempt, reason: str) -> None:
         """Stop the body of an attempt that is no longer ours: interrupted at once, killed after its grace."""
-        mine = self._executions.get(attempt.execution)
-        if mine is not None:
-            self._stop(mine, reason)
+        execution = self._executions.get(attempt.execution)
+        if execution is not None:
+            self._stop(execution, reason)
 
     def cancel_all(self, reason: str) -> None:
         """Stop every body that runs here."""
-        for each in tuple(self._executions.values()):
-            self._stop(each, reason)
+        for execution in tuple(self._executions.values()):
+            self._stop(execution, reason)
 
     def sweep(self) -> tuple[str, ...]:
-        """Remove what processes that died have left."""
+        """Remove the scratch folders that dead processes have left."""
         return self._bodies.sweep()
 
-    def _follow(self, mine: _Execution, body: WarmBody) -> None:
+    def _follow(self, execution: _Execution, body: WarmBody) -> None:
         """Let a cancellation reach the body: one that comes from now on, and one that came while it was started."""
-        with mine.lock:
-            mine.body = body
-            if mine.cancelled is not None:
-                self._end_soon(body, mine.cancelled)
+        with execution.lock:
+            execution.body = body
+            if execution.cancelled is not None:
+                self._end_soon(body, execution.cancelled)
 
-    def _stop(self, mine: _Execution, reason: str) -> None:
-        with mine.lock:
-            if mine.cancelled is None:
-                mine.cancelled = reason
-                if mine.body is not None:
-                    self._end_soon(mine.body, reason)
+    def _stop(self, execution: _Execution, reason: str) -> None:
+        with execution.lock:
+            if execution.cancelled is None:
+                execution.cancelled = reason
+                if execution.body is not None:
+                    self._end_soon(execution.body, reason)
 
     def _end_soon(self, body: WarmBody, reason: str) -> None:
-        body.tell(Stop(reason))
+        body.send(Stop(reason))
         # Killed in any case: who was interrupted is not used again, and a body may catch what interrupts it.
         timer = threading.Timer(self._grace, body.kill)
         timer.daemon = True
         timer.start()
 
-    def _wait(self, attempt: Attempt, mine: _Execution, body: WarmBody) -> Answer[BodyEvent]:
+    def _wait(self, attempt: Attempt, execution: _Execution, body: WarmBody) -> Answer[BodyEvent]:
         try:
             # Not zero: a socket that waits for nothing says it would block, as if nobody were there.
-            report = body.hear(max(_LEAST, mine.until - time.monotonic()))
+            report = body.receive(max(_LEAST, execution.until - time.monotonic()))
         except TimeoutError:
-            self._let_go(mine, body, keep=False)
-            limit = f"{mine.task.timeout:g} s"
+            self._let_go(execution, body, keep=False)
+            limit = f"{execution.task.timeout:g} s"
             return Done(BodyFailed(attempt.execution, f"the body ran longer than {limit} and was ended"))
         match report:
-            case Wanted() if mine.cancelled is None:
+            case SinkWanted() if execution.cancelled is None:
                 return Done(StagingWanted(attempt.execution))
-            case Ended(ending, changed, spent) if mine.cancelled is None:
-                mine.changed = changed
+            case Ended(ending, changed, spent) if execution.cancelled is None:
+                execution.changed = changed
                 if spent is not None:
                     self._listener(attempt, f"another process takes the next task: {spent}")
-                self._let_go(mine, body, keep=spent is None)
+                self._let_go(execution, body, keep=spent is None)
                 return Done(_event(attempt, ending, changed=bool(changed)))
             case _:
-                self._let_go(mine, body, keep=False)
-        if mine.cancelled is not None:
-            return Done(BodyFailed(attempt.execution, one_line(f"the body was stopped: {mine.cancelled}")))
-        return Unknown("the process of the body is gone, or says what nobody understands")
+                self._let_go(execution, body, keep=False)
+        if execution.cancelled is not None:
+            return Done(BodyFailed(attempt.execution, one_line(f"the body was stopped: {execution.cancelled}")))
+        return Unknown("the process of the body is gone, or sent a malformed message")
 
-    def _let_go(self, mine: _Execution, body: WarmBody, *, keep: bool) -> None:
-        with mine.lock:
-            mine.body = None
-            keep = keep and mine.cancelled is None
+    def _let_go(self, execution: _Execution, body: WarmBody, *, keep: bool) -> None:
+        with execution.lock:
+            execution.body = None
+            keep = keep and execution.cancelled is None
         if keep:
             self._bodies.give_back(body)
         else:

@@ -38,7 +38,7 @@ from perago_core.ports import Source
 from perago_spark.errors import DatasetError, value_or_raise
 from perago_spark.format import layout
 from perago_spark.format.arrow import Batch, Schema, freeze_imports, pa, pq
-from perago_spark.format.parquet import Uploads, Written, repeated, row_group_ranges
+from perago_spark.format.parquet import UploadedFile, Uploads, repeated, row_group_ranges
 from perago_spark.format.pruning import may_match
 from perago_spark.format.schema import plain_schema, selected
 from perago_spark.format.seal import DataFile, Dataset, Range, dataset_of, make_seal
@@ -51,11 +51,11 @@ class PeragoSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Give the name after ``format(...)``."""
+        """The name for ``format(...)``."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """Give the columns that will be read."""
+        """The columns that will be read."""
         return schema_of(read_place(self.options))
 
     def reader(self, schema: StructType) -> PeragoReader:
@@ -92,11 +92,11 @@ class PeragoReader(DataSourceReader):
         self._kinds = {each.name: each.dataType.simpleString() for each in schema.fields}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Deal the files that can hold wanted rows out to tasks."""
+        """Distribute the files that can hold wanted rows over tasks."""
         dataset = dataset_of(self._place.source, self._place.folder)
         files = [each for each in dataset.files if self._may_match(each.ranges, each.partition)]
         # Spark makes a partition of nothing if there is none, and would hand it to ``read``.
-        return _dealt(files) or [Files(())]
+        return _distributed(files) or [Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Read the files of one task."""
@@ -128,7 +128,7 @@ class PeragoReader(DataSourceReader):
 
 
 def schema_of(place: ReadPlace) -> StructType:
-    """Give the columns of a data set: as its seals say, or as its first file says."""
+    """Read the columns of a data set from its seals, or else from its first file."""
     dataset = dataset_of(place.source, place.folder)
     if not dataset:
         raise DatasetError(
@@ -152,7 +152,7 @@ def _schema_of_files(source: Source, dataset: Dataset) -> str:
 
 
 def _opened(source: Source, path: str) -> IO[bytes]:
-    """Open an object so that it can be read back and forth, as Parquet needs; a store gives a stream."""
+    """Open an object for random access, as Parquet needs; a stream that cannot seek is spooled to disk."""
     stream: IO[bytes] = value_or_raise(source.get(path))
     if stream.seekable():
         return stream
@@ -163,23 +163,23 @@ def _opened(source: Source, path: str) -> IO[bytes]:
     return spool
 
 
-def _dealt(files: list[DataFile]) -> list[InputPartition]:
+def _distributed(files: list[DataFile]) -> list[InputPartition]:
     share = min(_MOST, max(_LEAST, sum(each.bytes for each in files) // _TASKS))
-    dealt: list[list[DataFile]] = []
+    tasks: list[list[DataFile]] = []
     room = 0
     for each in files:
-        if not dealt or each.bytes > room:
-            dealt.append([])
+        if not tasks or each.bytes > room:
+            tasks.append([])
             room = share
-        dealt[-1].append(each)
+        tasks[-1].append(each)
         room -= each.bytes
-    return [Files(tuple(each)) for each in dealt]
+    return [Files(tuple(each)) for each in tasks]
 
 
 class Uploaded(WriterCommitMessage):
-    """What one task attempt has put."""
+    """The files that one task attempt has uploaded."""
 
-    def __init__(self, written: tuple[Written, ...]) -> None:
+    def __init__(self, written: tuple[UploadedFile, ...]) -> None:
         self.written = written
 
 
@@ -217,7 +217,7 @@ class PeragoWriter(DataSourceArrowWriter):
         """Do nothing. Other attempts may still be uploading, and the list is not what has been uploaded."""
 
 
-def _written(message: WriterCommitMessage | None) -> tuple[Written, ...]:
+def _written(message: WriterCommitMessage | None) -> tuple[UploadedFile, ...]:
     if message is None:
         raise DatasetError("a message from every task", "none from one of them", "Try the task again")
     assert isinstance(message, Uploaded)

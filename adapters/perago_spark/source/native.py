@@ -1,7 +1,7 @@
 """The native route: Spark's own Parquet writer fills an area nobody reads; the driver takes the files over and seals.
 
 Spark's committer shows the files of winners only, and only when the whole job has succeeded. What it leaves is still
-held against the job before anything is linked: it has said that it succeeded, all files are of one job, no task has
+compared with the job before anything is linked: it was committed, all files are of one job, no task has
 two files of one number, and they hold as many rows as Spark counted while it wrote. Surplus or missing: refused.
 Counterexample: a task copied by speculation, or restarted, leaves a second file of rows that are already there.
 
@@ -78,7 +78,7 @@ def write(frame: DataFrame, place: WritePlace, *, overwrite: bool) -> None:
     with area_of(place.sink, place.folder, place.write) as answer:
         area: Area = value_or_raise(answer)
         files, footers = check_job(area, place.folder, _save(frame, area, place.partition_by))
-        stored = _side_by_side(lambda each: _taken_over(area, each, place), files)
+        stored = _in_threads(lambda each: _taken_over(area, each, place), files)
     known = columns_of(schema)
     sealed = [_described(*each, known) for each in zip(files, stored, footers, strict=True)]
     seal = make_seal(place.write, schema, place.partition_by, sealed)
@@ -86,9 +86,9 @@ def write(frame: DataFrame, place: WritePlace, *, overwrite: bool) -> None:
 
 
 def check_job(area: Area, folder: str, rows: int) -> tuple[list[_File], list[Footer]]:
-    """Hold what lies in the area against the job that wrote it and the rows it has counted; refuse, or give it."""
+    """Compare the files in the area with the job that wrote them and its count of rows; raise if they disagree."""
     files = _job_files(value_or_raise(area.list()), folder)
-    footers = _side_by_side(lambda each: _footer(area, each.found), files)
+    footers = _in_threads(lambda each: _footer(area, each.found), files)
     found = sum(footer.num_rows for footer in footers)
     if found != rows:
         raise _refused(f"the {rows} rows that the job has counted", f"{found} in its files", folder)
@@ -96,7 +96,7 @@ def check_job(area: Area, folder: str, rows: int) -> tuple[list[_File], list[Foo
 
 
 def _save(frame: DataFrame, area: Area, partition_by: tuple[str, ...]) -> int:
-    """Have Spark write; give the rows it counted, each once, however often a task was run."""
+    """Have Spark write; return its count of rows, each counted once however often a task was run."""
     from pyspark.sql import Observation  # noqa: PLC0415  importable without Spark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; as above
 
@@ -107,7 +107,7 @@ def _save(frame: DataFrame, area: Area, partition_by: tuple[str, ...]) -> int:
 
 
 def _job_files(listed: tuple[Stored, ...], folder: str) -> list[_File]:
-    """Give the files of the one job that wrote here, or refuse."""
+    """Return the files of the one job that wrote here; raise if it was not committed, or is not the only one."""
     if not any(each.path == _COMMITTED for each in listed):
         raise _refused("a job that was committed", f"no {_COMMITTED}", folder)
     files = [_file(each, folder) for each in listed if _is_data(each.path)]
@@ -119,7 +119,7 @@ def _job_files(listed: tuple[Stored, ...], folder: str) -> list[_File]:
 
 
 def _is_data(path: str) -> bool:
-    """Say whether readers of the area would take a file; what lies in Spark's own folders they do not."""
+    """Whether a file holds rows; those in Spark's own temporary folders do not."""
     return layout.is_data(path) and not path.startswith("_temporary/")
 
 
@@ -145,7 +145,7 @@ def _footer(area: Area, found: Stored) -> Footer:
 
 
 def _taken_over(area: Area, file: _File, place: WritePlace) -> Stored:
-    """Name a file as the other route does; the folders of partitions have the same names anyway."""
+    """Take a file over under the name that the other route would give it; partition folders are named alike."""
     path = f"{place.folder}{file.folder}{layout.file_name(file.task, place.write, 0, file.number)}"
     return cast("Stored", value_or_raise(area.take(file.found, path)))
 
@@ -154,8 +154,8 @@ def _described(file: _File, stored: Stored, footer: Footer, known: Mapping[str, 
     parts = (layout.partition_of(each) for each in file.folder.split("/")[:-1])
     partition = {name: _value(value, known[name]) for name, value in (each for each in parts if each is not None)}
     # With the partition in it: two folders whose files changed places are not what they were.
-    said = json.dumps([stored.checksum, partition], sort_keys=True)
-    digest = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "big")
+    content = json.dumps([stored.checksum, partition], sort_keys=True)
+    digest = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return DataFile(stored.path, stored.checksum, footer.num_rows, stored.size, digest, partition, ranges_of(footer))
 
 
@@ -166,7 +166,7 @@ def _value(text: str | None, kind: str) -> str | int | bool | None:
     return text == "true" if kind == "boolean" else int(text)
 
 
-def _side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def _in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="native") as pool:
         return list(pool.map(work, items))
 
@@ -176,12 +176,12 @@ class Area(Protocol):
 
     @property
     def uri(self) -> str:
-        """Say where it is, as Spark names it."""
+        """The address of the folder, as Spark takes it."""
         ...
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Give what Spark's writer must be told to reach it."""
+        """Options with which Spark's writer reaches it."""
         ...
 
     def list(self) -> Answer[tuple[Stored, ...]]:
@@ -202,13 +202,13 @@ class AreaSink(Protocol):
     """A sink of a store that Spark itself can write to."""
 
     def native_area(self, folder: str, write: str) -> Answer[Area]:
-        """Give the area of one write."""
+        """Make the area of one write."""
         ...
 
 
 @contextmanager
 def area_of(sink: Sink, folder: str, write: str) -> Generator[Answer[Area]]:
-    """Give the area of one write, for as long as it is needed."""
+    """Make the area of one write, and remove it afterwards if it is on this machine."""
     if isinstance(sink, AreaSink):
         yield sink.native_area(folder, write)
         return
@@ -229,12 +229,12 @@ class LocalArea:
 
     @property
     def uri(self) -> str:
-        """Say where it is, as Spark names it."""
+        """The address of the folder, as Spark takes it."""
         return self.folder.as_uri()
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Have no sums of every 512 bytes kept beside each file: every byte gets into a sum when it is taken over."""
+        """Switch off the checksum files that Hadoop writes beside each file: bytes are hashed when they are put."""
         return {
             "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
             "fs.file.impl.disable.cache": "true",  # else whoever asked first has decided for all

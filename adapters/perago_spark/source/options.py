@@ -1,4 +1,4 @@
-"""Where one write goes and what one read sees, as options of Spark's reader and writer.
+"""One read or one write of a data set, as options of Spark's reader and writer.
 
 Options are strings, and Spark hands them to processes we did not start. So source and sink travel as pickled values in
 an option. Its key contains ``token``: Spark's own rule for redaction then hides the value in plans and logs.
@@ -33,13 +33,13 @@ class ReadPlace:
     conditions: tuple[Condition, ...] = ()
 
     def options(self) -> dict[str, str]:
-        """Write it as options."""
-        told = {
-            "sourceToken": _packed(self.source),
+        """Encode it as options."""
+        options = {
+            "sourceToken": _pickled(self.source),
             "folder": self.folder,
-            "conditions": _packed(self.conditions),  # a day is to arrive as a day, and text as text
+            "conditions": _pickled(self.conditions),  # a day is to arrive as a day, and text as text
         }
-        return told if self.columns is None else {**told, "columns": json.dumps(self.columns)}
+        return options if self.columns is None else {**options, "columns": json.dumps(self.columns)}
 
 
 @frozen
@@ -57,10 +57,10 @@ class WritePlace:
     preserving: bool = False
 
     def options(self) -> dict[str, str]:
-        """Write it as options."""
+        """Encode it as options."""
         return {
-            "sourceToken": _packed(self.source),
-            "sinkToken": _packed(self.sink),
+            "sourceToken": _pickled(self.source),
+            "sinkToken": _pickled(self.sink),
             "folder": self.folder,
             "write": checked_write(self.write),
             "partitionBy": json.dumps(self.partition_by),
@@ -69,21 +69,21 @@ class WritePlace:
 
 
 def read_place(options: Mapping[str, str]) -> ReadPlace:
-    """Read the options of a read."""
+    """Decode the options of a read."""
     columns = options.get("columns")
     return ReadPlace(
-        _unpacked(_needed(options, "sourceToken")),
+        _unpickled(_needed(options, "sourceToken")),
         _needed(options, "folder"),
         None if columns is None else tuple(json.loads(columns)),
-        _unpacked(options["conditions"]) if "conditions" in options else (),
+        _unpickled(options["conditions"]) if "conditions" in options else (),
     )
 
 
 def write_place(options: Mapping[str, str]) -> WritePlace:
-    """Read the options of a write."""
+    """Decode the options of a write."""
     return WritePlace(
-        _unpacked(_needed(options, "sourceToken")),
-        _unpacked(_needed(options, "sinkToken")),
+        _unpickled(_needed(options, "sourceToken")),
+        _unpickled(_needed(options, "sinkToken")),
         _needed(options, "folder"),
         checked_write(_needed(options, "write")),
         tuple(json.loads(options.get("partitionBy", "[]"))),
@@ -92,17 +92,17 @@ def write_place(options: Mapping[str, str]) -> WritePlace:
 
 
 def _needed(options: Mapping[str, str], key: str) -> str:
-    found = options.get(key)
-    if not found:
+    value = options.get(key)
+    if not value:
         raise DatasetError(f"the option {key!r}", "none", _HELP)
-    return found
+    return value
 
 
-def _packed(value: object) -> str:
+def _pickled(value: object) -> str:
     return base64.b64encode(pickle.dumps(value)).decode("ascii")
 
 
-def _unpacked(text: str) -> Any:  # noqa: ANN401  a source or a sink of whichever store
+def _unpickled(text: str) -> Any:  # noqa: ANN401  a source or a sink of whichever store
     try:
         return pickle.loads(base64.b64decode(text))  # noqa: S301  whoever sets options runs code in this session anyway
     except (ValueError, pickle.UnpicklingError, ImportError, AttributeError) as error:

@@ -68,11 +68,11 @@ def examine_spark(
         return
     from perago_spark import SparkSettings  # noqa: PLC0415  only who has such tasks needs it
     from perago_spark.diagnosis.probe import probe  # noqa: PLC0415  as above
-    from perago_spark.process.java import said_of_java  # noqa: PLC0415  as above
+    from perago_spark.process.java import describe_java  # noqa: PLC0415  as above
 
     own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
     if not own.remote:
-        java = said_of_java(environment)
+        java = describe_java(environment)
         yield Finding("Java", java.fine, java.found, java.fix)
         if not java.fine:
             return

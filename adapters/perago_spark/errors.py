@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from perago_core.answers import Answer, Done
+from perago_core.errors import ExplainedError
 
 
-class DatasetError(Exception):
+class DatasetError(ExplainedError):
     """A data set cannot be read or written as asked."""
 
-    def __init__(self, expected: str, found: str, fix: str) -> None:
-        super().__init__(expected, found, fix)
-        self.expected = expected
-        self.found = found
-        self.fix = fix
-
     def __str__(self) -> str:
-        return f"expected {self.expected}; found {self.found}. {self.fix}."
+        return f"{super().__str__()}."
 
 
 class SparkUnavailableError(Exception):
@@ -30,12 +25,6 @@ class WorkerError(Exception):
 
 class StoppedError(Exception):
     """The attempt was cancelled: the body must end, and nothing it writes counts."""
-
-
-def one_line(text: str, limit: int = 500) -> str:
-    """Make a reason short enough to read in a list of tasks."""
-    joined = " ".join(text.split())
-    return joined if len(joined) <= limit else f"{joined[: limit - 1]}…"
 
 
 def value_or_raise(answer: Answer[Any]) -> Any:  # noqa: ANN401  whatever the port gives

@@ -19,9 +19,9 @@ from attrs import evolve
 
 from perago_core.answers import Answer, NotDone, Unknown
 from perago_core.attempt.messages import BodyEvent
+from perago_core.errors import one_line
 from perago_core.ports import Sink
 from perago_core.values import Attempt
-from perago_worker.api.errors import one_line
 from perago_worker.api.progress import listen
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition

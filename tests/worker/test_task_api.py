@@ -16,7 +16,7 @@ from pydantic import BaseModel, RootModel
 import perago_worker
 from perago_core.values import CommitRef, Target
 from perago_worker import TaskDefinitionError, Workspace, progress, require_file, require_glob, task
-from perago_worker.api.errors import InputError, one_line
+from perago_worker.api.errors import InputError
 from perago_worker.api.guardrails import check, forbid_glob, require_dir
 from perago_worker.api.registry import Registry
 from perago_worker.api.schema import input_schema, output_schema
@@ -323,8 +323,3 @@ def test_the_schemas_describe_input_and_output() -> None:
     assert "additionalProperties" not in given
     assert output_schema(write)["properties"]["result"]["required"] == ["rows"]
     assert "workspace" not in output_schema(definition(sample_tasks.no_workspace))["properties"]
-
-
-def test_a_reason_is_one_line_and_short() -> None:
-    assert one_line("a\n  b\tc") == "a b c"
-    assert len(one_line("x" * 1000)) == 500

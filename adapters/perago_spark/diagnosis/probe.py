@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from perago_spark.errors import SparkUnavailableError, one_line
+from perago_core.errors import one_line
+from perago_spark.errors import SparkUnavailableError
 from perago_spark.process.java import java_environment
 from perago_spark.process.pool import kill_tree
 from perago_spark.process.settings import SparkSettings, read_settings

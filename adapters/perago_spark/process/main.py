@@ -23,10 +23,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
+from perago_core.errors import one_line
 from perago_core.ports import Sink
 from perago_spark.api.datasets import SparkDatasets
 from perago_spark.diagnosis.failures import explained
-from perago_spark.errors import StoppedError, one_line
+from perago_spark.errors import StoppedError
 from perago_spark.process.messages import (
     Channel,
     Ended,

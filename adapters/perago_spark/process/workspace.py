@@ -15,10 +15,11 @@ from attrs import define, field, frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
+from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef, Operation
 from perago_spark.api.datasets import DatasetScope
-from perago_spark.errors import SparkUnavailableError, one_line
+from perago_spark.errors import SparkUnavailableError
 from perago_spark.format.seal import discrepancy
 from perago_spark.process.messages import Ended, Failed, Returned, RunTask, SinkGranted, SinkWanted, Stop
 from perago_spark.process.pool import WarmBodies, WarmBody

@@ -5,6 +5,8 @@ Three of these are for task authors: one to raise, one to meet while the module 
 
 from __future__ import annotations
 
+from perago_core.errors import ExplainedError
+
 
 class UserError(Exception):
     """What was asked for cannot be done; the message says why and what to do. Commands show it as one line."""
@@ -22,23 +24,11 @@ class GuardrailViolationError(Exception):
     """A workspace is not as a guardrail wants it. Raised by guardrails; a check of your own may raise anything."""
 
 
-class InputError(ValueError):
+class InputError(ExplainedError, ValueError):
     """A task's input does not follow the contract. Trying again cannot mend it, so the task fails terminally."""
 
-    def __init__(self, expected: str, found: str, fix: str) -> None:
-        super().__init__(expected, found, fix)
-        self.expected = expected
-        self.found = found
-        self.fix = fix
-
     def __str__(self) -> str:
-        return f"bad input: expected {self.expected}; found {self.found}. {self.fix}"
-
-
-def one_line(text: str, limit: int = 500) -> str:
-    """Make a reason short enough to read in a list of tasks: one line, its end cut off."""
-    joined = " ".join(text.split())
-    return joined if len(joined) <= limit else f"{joined[: limit - 1]}…"
+        return f"bad input: {super().__str__()}"
 
 
 def said(error: BaseException) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from perago_worker.api.errors import TaskTerminalError, one_line, said
+from perago_core.errors import one_line
+from perago_worker.api.errors import TaskTerminalError, said
 from perago_worker.api.guardrails import Guardrail, check
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition

@@ -43,9 +43,9 @@ class _Explaining:
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         """Do this to each item."""
+        from perago_core.errors import one_line  # noqa: PLC0415  as above
         from perago_simulation.campaign import EngineError  # noqa: PLC0415  as above
         from perago_spark.diagnosis.failures import explained  # noqa: PLC0415  as above
-        from perago_spark.errors import one_line  # noqa: PLC0415  as above
 
         try:
             yield from self.spark(function, items)

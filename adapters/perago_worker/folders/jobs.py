@@ -7,8 +7,8 @@ import threading
 from attrs import define, field
 
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
+from perago_core.errors import one_line
 from perago_core.values import Attempt
-from perago_worker.api.errors import one_line
 from perago_worker.api.task import TaskDefinition
 from perago_worker.bodies.process import Running
 from perago_worker.folders.errors import WorkspaceError, shown

@@ -15,9 +15,9 @@ from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyEvent, BodyFailed
+from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef
-from perago_worker.api.errors import one_line
 from perago_worker.api.task import TaskDefinition
 from perago_worker.bodies.notes import Logged, Note, Transferred
 from perago_worker.bodies.pool import Bodies, TemplateError

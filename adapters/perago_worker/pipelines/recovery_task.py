@@ -10,9 +10,10 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from perago_core.answers import Done
+from perago_core.errors import one_line
 from perago_core.recovery import Mode
 from perago_core.values import Target
-from perago_worker.api.errors import TaskTerminalError, one_line
+from perago_worker.api.errors import TaskTerminalError
 from perago_worker.api.task import TaskDefinition, definition_of, task
 from perago_worker.config.settings import Settings, recovery_task_name
 from perago_worker.ops.recover import recover_target

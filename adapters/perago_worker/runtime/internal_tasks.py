@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
+from perago_core.errors import one_line
 from perago_core.ports import Sink
 from perago_core.values import Attempt
-from perago_worker.api.errors import TaskTerminalError, one_line, said
+from perago_worker.api.errors import TaskTerminalError, said
 from perago_worker.api.task import TaskDefinition
 
 

@@ -14,13 +14,15 @@ from contextlib import contextmanager
 import pytest
 
 from perago_core.answers import Done, NotDone, Unknown
+from perago_core.names import staging_name
 from perago_core.plan import Condition, PlanKind, PublishPlan
+from perago_core.ports import Stored
 from perago_core.values import CommitRef, Target
 from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.hook import found_by
 
 TARGET = Target("lake", "main")
-NAME = "perago-0123456789ab-task-1-r0-t-x"
+NAME = staging_name(TARGET, "wf/step", 1, 0, "task-1", "x" * 16)
 COMMIT = CommitRef("a" * 64)
 SECRET = "never to be seen"  # noqa: S105  it is none
 
@@ -86,7 +88,9 @@ CHANGES = {
     "408": (408, told("time-out"), Unknown),
     "499": (499, b"", Unknown),
     "500": (500, told("something else"), Unknown),
+    "302 of a gateway": (302, b"", Unknown),
     "502 of a gateway": (502, b"<html>", Unknown),
+    "502 that is not UTF-8": (502, "indisponible é".encode("latin-1"), Unknown),
     "503": (503, told("slow down"), Unknown),
     "a broken answer": (201, b"{", Unknown),
     "a dropped connection": (0, b"", Unknown),
@@ -104,6 +108,14 @@ def test_a_change_is_sent_once_and_its_answer_is_one_of_three(status: int, body:
     assert len(server.asked) == 1
     assert "\n" not in answer.reason
     assert SECRET not in repr(answer)
+
+
+def test_a_link_that_a_gateway_redirects_is_not_taken_for_done() -> None:
+    server = Server(302)
+    with server.running() as store:
+        answer = store.sink(TARGET, NAME).link((Stored("data.txt", "local://x/data/1", "0" * 32, 1),))
+    assert isinstance(answer, Unknown), answer
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("status", [0, 503])

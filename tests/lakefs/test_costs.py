@@ -9,6 +9,7 @@ import pytest
 
 from perago_core import drive
 from perago_core.failpoints import Edge, Failpoint
+from perago_core.names import staging_name
 from perago_core.results import Completed
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import LakeFSStore
@@ -77,10 +78,14 @@ def test_a_publication_costs_the_same_at_any_depth_and_among_any_number_of_branc
 
 
 def crowd(scene: Scene, to: int) -> None:
-    """Make other branches, half of them named as staging names of other tasks are."""
+    """Make other branches, half of them named as staging names of other targets are."""
     repository = scene.target.repository
     missing = to - len(scene.stranger.branches(repository))
-    names = [f"perago-{number:012x}-other-1-r0-t-x" if number % 2 else f"other-{number}" for number in range(missing)]
+    elsewhere = Target(repository, "elsewhere")
+    names = [
+        staging_name(elsewhere, f"other/{number}", 1, 0, "t", "x" * 16) if number % 2 else f"other-{number}"
+        for number in range(missing)
+    ]
     with ThreadPoolExecutor(8) as pool:
         for name in names:
             pool.submit(scene.stranger.create_branch, Target(repository, name), scene.input)

@@ -65,17 +65,17 @@ test-spark: setup
 	@$(STEP) --live spark $(BIN)/pytest tests/spark
 
 servers: setup ## Obtain lakeFS, Conductor and etcd once, start them on this machine, and say how to use them
-	@$(BIN)/python -m tests.servers start
+	@$(BIN)/python -m tests.support.servers start
 
 demo-servers: setup ## Play the demo on a real lakeFS and a real Conductor (obtains them first)
-	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain lakefs conductor
-	@$(BIN)/python -m tests.servers.demo
+	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain lakefs conductor
+	@$(BIN)/python -m tests.support.servers.demo
 
 servers-stop: setup ## Stop what `make servers` started, and throw its data away
-	@$(BIN)/python -m tests.servers stop
+	@$(BIN)/python -m tests.support.servers stop
 
 test-servers: setup ## Run all tests on real servers: lakeFS, Conductor, a Spark cluster (obtains them first)
-	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain
+	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
 	@PERAGO_SERVERS_REQUIRED=1 $(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
 
 # Each lane once: a test that passes the second time has a cause, and that is what is mended (specs/adr/0023).
@@ -113,7 +113,7 @@ specs: setup ## Regenerate the tables in specs/ from the code
 	@$(BIN)/python specs/generate.py
 
 test-full: setup ## Play and explore the whole matrices; figures go into specs/, those on servers are printed (hours)
-	@$(STEP) --live servers $(BIN)/python -m tests.servers obtain
+	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
 	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers

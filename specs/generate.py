@@ -56,8 +56,8 @@ def files() -> Mapping[str, str]:
 
 def matrices() -> Mapping[str, Callable[[], str]]:
     """Give what takes long, undone: who notices which mutant, what each step is for, who survives which death."""
-    from tests.crash.table import kill_matrix  # noqa: PLC0415  only these need the runtime
     from tests.lakefs.table import GROUND  # noqa: PLC0415  as above
+    from tests.support.crash.table import kill_matrix  # noqa: PLC0415  only these need the runtime
 
     return {
         "mutants.md": mutant_table,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from tests.conductor.failover import PATIENCE, failover
-from tests.servers.conductor import CONDUCTOR, Conductor
+from tests.support.conductor.failover import PATIENCE, failover
+from tests.support.servers.conductor import CONDUCTOR, Conductor
 
 #: Seconds after which we wait no longer. Up to 272 were seen.
 LIMIT = 330.0

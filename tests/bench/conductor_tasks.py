@@ -30,9 +30,9 @@ from perago_core.values import Backing, CommitRef
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.worker import Worker
 from perago_worker.stack import SystemClock
-from tests.conductor.operating import Operator, eventually
 from tests.conformance.support import MAIN, attempt_of
-from tests.servers.conductor import CONDUCTOR, Conductor
+from tests.support.conductor.operating import Operator, eventually
+from tests.support.servers.conductor import CONDUCTOR, Conductor
 
 TASKS = 120
 ROUNDS = 3

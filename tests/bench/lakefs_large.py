@@ -18,7 +18,7 @@ from attrs import asdict, frozen
 
 from perago_lakefs.client import Connection
 from perago_worker.folders.cache import Cache
-from tests.lakefs.syncing import WIDTH, Lake
+from tests.support.lakefs.lake import WIDTH, Lake
 
 _BLOCK = 1 << 20
 

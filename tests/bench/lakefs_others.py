@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from perago_core.values import CommitRef
-from tests.lakefs.environments import interpreter
-from tests.lakefs.syncing import Lake
+from tests.support.lakefs.lake import Lake
+from tests.support.servers.environments import interpreter
 
 #: Publishes an edit in the way of this name, and gives the seconds it took.
 Order: TypeAlias = Callable[[str, Lake, CommitRef], float]

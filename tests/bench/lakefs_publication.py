@@ -19,7 +19,7 @@ from perago_worker.folders.cache import Cache
 from perago_worker.folders.folder import Folder, Origin
 from perago_worker.folders.sandboxes import Rooms
 from perago_worker.stack import SystemClock
-from tests.lakefs.syncing import WIDTH, Lake
+from tests.support.lakefs.lake import WIDTH, Lake
 
 EDITED = "d/00000.bin"
 

@@ -24,9 +24,9 @@ from tests.bench.lakefs_others import others
 from tests.bench.lakefs_proxy import Proxy, proxy_for
 from tests.bench.lakefs_publication import EDITED, Editing, publish
 from tests.conformance.support import done
-from tests.lakefs.environments import PackagesMissingError
-from tests.lakefs.syncing import Lake, numbered
-from tests.servers.lakefs import LAKEFS, LakeFS
+from tests.support.lakefs.lake import Lake, numbered
+from tests.support.servers.environments import PackagesMissingError
+from tests.support.servers.lakefs import LAKEFS, LakeFS
 
 OBJECTS, SIZE, LATE = 250, 16 << 10, 0.010
 ROUNDS = 3

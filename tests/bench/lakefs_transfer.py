@@ -14,8 +14,8 @@ import urllib3
 
 from perago_worker.folders.cache import Cache
 from tests.bench.lakefs_large import figures
-from tests.lakefs.syncing import WIDTH, Lake, numbered
-from tests.servers.lakefs import LakeFS
+from tests.support.lakefs.lake import WIDTH, Lake, numbered
+from tests.support.servers.lakefs import LakeFS
 
 ROUNDS = 12
 COUNT, SIZE = 1000, 64 << 10

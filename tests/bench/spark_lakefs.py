@@ -19,8 +19,8 @@ from tests.bench.lakefs_proxy import proxy_for
 from tests.bench.spark_writing import Bench, Route, opened, shown
 from tests.cluster import s3a
 from tests.cluster.lakes import LakeFSLake
-from tests.servers.lakefs import LAKEFS, LakeFS
 from tests.spark.lake import Lake, done
+from tests.support.servers.lakefs import LAKEFS, LakeFS
 
 ROWS = int(os.environ.get("PERAGO_BENCH_ROWS", "2_000_000"))
 LINKS, LATE = 4000, 0.010

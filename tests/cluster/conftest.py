@@ -12,9 +12,9 @@ import pytest
 
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
 from tests.cluster.servers import Connect, Standalone, connect, search_path, standalone
-from tests.servers.fixtures import lakefs_server
 from tests.spark.lake import Lake
 from tests.spark.yard import Yard, yard_of
+from tests.support.servers.fixtures import lakefs_server
 
 __all__ = ["lakefs_server"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from perago_core.values import Backing, Target
 from perago_lakefs import Connection, LakeFSStore
-from tests.lakefs.stranger import Stranger
-from tests.servers.lakefs import LakeFS
 from tests.spark.lake import Lake
+from tests.support.lakefs.stranger import Stranger
+from tests.support.servers.lakefs import LakeFS
 
 
 class LakeFSLake(Lake):

@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.servers.cache import home
+from tests.support.servers.cache import home
 
 _NAME: Final = "s3a-3.5.0"
 #: Of the lines "name sha256", one for each jar.

@@ -19,8 +19,8 @@ from typing import Final
 from attrs import frozen
 
 from perago_spark.process.java import java_environment
-from tests.servers.processes import Order, spawn
-from tests.servers.server import free_port
+from tests.support.servers.processes import Order, spawn
+from tests.support.servers.server import free_port
 
 HOSTS: Final = ("127.0.0.1", "localhost")
 #: On a busy machine a Java needs its time.

@@ -21,10 +21,10 @@ from perago_spark.source.options import WritePlace
 from tests.cluster import s3a
 from tests.cluster.lakes import LakeFSLake
 from tests.cluster.servers import search_path
-from tests.servers.faulty_proxy import Fate, FaultyProxy, Gate, always
-from tests.servers.lakefs import LakeFS
-from tests.servers.waiting import until
 from tests.spark.lake import done
+from tests.support.servers.faulty_proxy import Fate, FaultyProxy, Gate, always
+from tests.support.servers.lakefs import LakeFS
+from tests.support.servers.waiting import until
 
 pytest.importorskip("pyspark")
 

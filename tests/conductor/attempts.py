@@ -7,8 +7,8 @@ from perago_core.attempt.state import is_current
 from perago_core.ports import Assignment
 from perago_core.results import Classification, Completed, Failed, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, TaskSnapshot
-from tests.conductor.operating import eventually
 from tests.conformance.support import MAIN, attempt_of, done
+from tests.support.conductor.operating import eventually
 
 FIRST_REF, NEXT_REF, LAST_REF = (CommitRef(letter * 40) for letter in "abc")
 

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 
 from perago_conductor import ConductorOrchestrator
-from tests.conductor.operating import Operator
-from tests.servers.conductor import Conductor
-from tests.servers.fixtures import conductor_server
+from tests.support.conductor.operating import Operator
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.fixtures import conductor_server
 
 __all__ = ["conductor_server"]
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import httpx
 from attrs import frozen
 
-from tests.etcd.server import Certificates
+from tests.support.etcd.server import Certificates
 
 
 @frozen

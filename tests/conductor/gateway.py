@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from tests.conductor.front import Asked, Word, fronted
-from tests.etcd.server import Certificates
+from tests.support.etcd.server import Certificates
 
 KEY, SECRET = "the-key", "the-secret"
 

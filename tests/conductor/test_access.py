@@ -17,10 +17,10 @@ from perago_core.attempt.state import is_accepted
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.front import Word
 from tests.conductor.gateway import KEY, SECRET, Gateway, guarded
-from tests.conductor.operating import Operator
 from tests.conformance.support import done
-from tests.etcd.server import Certificates
-from tests.servers.conductor import Conductor
+from tests.support.conductor.operating import Operator
+from tests.support.etcd.server import Certificates
+from tests.support.servers.conductor import Conductor
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.conductor.life import Life, new_life
-from tests.conductor.operating import Operator
-from tests.servers.conductor import Conductor
+from tests.support.conductor.operating import Operator
+from tests.support.servers.conductor import Conductor
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from perago_core.attempt.state import is_current
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FAILED, FIRST_REF, MAIN, catches, completed, four, polled, reload, wide
-from tests.conductor.operating import Operator, eventually
 from tests.conformance.support import done
+from tests.support.conductor.operating import Operator, eventually
 
 CAUGHT_BY_BOTH = (True, True)
 MISSED_BY_FOUR = (False, True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from perago_core.values import TaskStatus
 from perago_worker.pipelines.protocol import AttemptView
-from tests.conductor.operating import Operator
-from tests.conductor.yard import ConductorYard
-from tests.crash.judging import Line, judge_line
-from tests.crash.yard import wait_for
+from tests.support.conductor.operating import Operator
+from tests.support.crash.conductor_project import ConductorYard
+from tests.support.crash.judging import Line, judge_line
+from tests.support.crash.project import wait_for
 
 #: Bodies last longer than Conductor waits without a heartbeat: that they are accepted shows that their hearts beat on.
 #: Both well above what a busy machine may stall a heart for; below the yard's drain limit.

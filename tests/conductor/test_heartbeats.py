@@ -12,9 +12,9 @@ from perago_core.values import TaskStatus
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.stack import SystemClock
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
-from tests.conductor.operating import Operator
 from tests.conformance.support import done
-from tests.crash.seeds import FULL
+from tests.support.conductor.operating import Operator
+from tests.support.crash.seeds import FULL
 
 ROUNDS = 500 if FULL else 60
 #: Undrained, one beat reverted 9 of 60 completions. That none does in so many rounds has a chance of one in 10^14.

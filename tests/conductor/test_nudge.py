@@ -15,9 +15,9 @@ from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot
 from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.liveness import NUDGES, SIGNS, Lookout
 from perago_worker.stack import SystemClock
-from tests.conductor.failover import failover
-from tests.conductor.operating import eventually
-from tests.servers.conductor import Conductor
+from tests.support.conductor.failover import failover
+from tests.support.conductor.operating import eventually
+from tests.support.servers.conductor import Conductor
 from tests.worker.clocks import Wall
 
 #: What the slowest of our machines needs beyond the response time-out; without a nudge it is 60 s and more.

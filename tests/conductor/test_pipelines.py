@@ -16,8 +16,8 @@ from perago_core.answers import Done
 from perago_core.values import CommitRef, TaskStatus
 from perago_worker.pipelines.protocol import PipelineView
 from tests.conductor.life import Life, new_life
-from tests.conductor.operating import Operator, eventually
-from tests.servers.conductor import Conductor
+from tests.support.conductor.operating import Operator, eventually
+from tests.support.servers.conductor import Conductor
 from tests.worker.projects import MAIN, create, environment
 
 

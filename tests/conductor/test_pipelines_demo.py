@@ -6,9 +6,9 @@ from pathlib import Path
 
 from examples.orders.story import FILES
 from perago_simulation.runs.trace_check import check_trace
-from tests.servers.conductor import Conductor
-from tests.servers.demo import play_on
-from tests.servers.lakefs import LakeFS
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.demo import play_on
+from tests.support.servers.lakefs import LakeFS
 
 
 def test_the_demo_holds_its_promises_on_real_servers(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from perago_worker.folders.workspace import Limits
 from tests.conductor.attempts import FAILED, FIRST_REF, LAST_REF, MAIN, NEXT_REF, completed, polled, reload, wide
-from tests.conductor.operating import Operator
 from tests.conformance.support import done
+from tests.support.conductor.operating import Operator
 
 
 def test_a_result_to_a_terminated_workflow_is_answered_done_and_not_accepted(

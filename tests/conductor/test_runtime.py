@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from perago_core.values import TaskStatus
-from tests.conductor.operating import Operator, eventually
-from tests.conductor.yard import ConductorYard
-from tests.crash.judging import Line, judge_line
-from tests.crash.yard import done
-from tests.servers.conductor import Conductor
-from tests.servers.faulty_proxy import LOSE_REQUEST, PASS, Fate, FaultyProxy, Request, let_pass
+from tests.support.conductor.operating import Operator, eventually
+from tests.support.crash.conductor_project import ConductorYard
+from tests.support.crash.judging import Line, judge_line
+from tests.support.crash.project import done
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.faulty_proxy import LOSE_REQUEST, PASS, Fate, FaultyProxy, Request, let_pass
 
 ROOT = Path(__file__).parents[2]
 _TOO_LARGE = '''

@@ -25,12 +25,12 @@ from perago_worker.api.registry import load_tasks
 from perago_worker.config.load import load
 from perago_worker.runtime.assembly import assemble
 from perago_worker.runtime.attempt import Runtime
-from tests.conductor.operating import PATIENCE, Operator, eventually
-from tests.conductor.yard import ConductorYard
-from tests.crash.judging import Line, judge_line
-from tests.crash.yard import done
-from tests.servers.conductor import CONDUCTOR, Conductor
-from tests.servers.sharing import demand
+from tests.support.conductor.operating import PATIENCE, Operator, eventually
+from tests.support.crash.conductor_project import ConductorYard
+from tests.support.crash.judging import Line, judge_line
+from tests.support.crash.project import done
+from tests.support.servers.conductor import CONDUCTOR, Conductor
+from tests.support.servers.sharing import demand
 
 #: The calls of a first publication, each with how manyth of its kind it is. The server dies right after them.
 PHASES = (

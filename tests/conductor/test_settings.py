@@ -10,7 +10,7 @@ from perago_conductor import ConductorOrchestrator
 from perago_worker.config.load import load
 from perago_worker.stack import StackError, open_stack
 from tests.conductor.attempts import FIRST_REF, MAIN, polled
-from tests.conductor.operating import Operator
+from tests.support.conductor.operating import Operator
 
 
 def test_conductors_own_names_are_enough_and_the_secret_is_never_shown(operator: Operator, tmp_path: Path) -> None:

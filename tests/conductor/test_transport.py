@@ -16,10 +16,10 @@ from perago_core.attempt.state import is_accepted
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FIRST_REF, LAST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.front import Asked, Word, fronted
-from tests.conductor.operating import Operator
 from tests.conformance.support import done
-from tests.servers.conductor import Conductor
-from tests.servers.faulty_proxy import (
+from tests.support.conductor.operating import Operator
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.faulty_proxy import (
     LOSE_ANSWER,
     LOSE_REQUEST,
     Fate,
@@ -30,7 +30,7 @@ from tests.servers.faulty_proxy import (
     always,
     when,
 )
-from tests.servers.server import free_port
+from tests.support.servers.server import free_port
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_a_file_of_implementations_joins_something(module: str) -> None:
 def test_an_implementation_on_servers_says_so_and_no_other_does(module: str) -> None:
     """Else ``make test`` would skip it where there is no server, or ``make test-servers`` would leave it out."""
     found = import_module(f"tests.conformance.implementations.{module}")
-    assert getattr(found, "NEEDS_SERVERS", False) == ("tests.servers" in inspect.getsource(found))
+    assert getattr(found, "NEEDS_SERVERS", False) == ("tests.support.servers" in inspect.getsource(found))
 
 
 @pytest.mark.parametrize("shelf", SHELVES.values())

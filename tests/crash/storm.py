@@ -19,8 +19,8 @@ from attrs import define, field, frozen
 
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator import OrchestratorError
-from tests.crash.judging import Line, judge_outputs, judge_rest
-from tests.crash.yard import ENDED_WELL, WorkerProcess, Yard, done
+from tests.support.crash.judging import Line, judge_outputs, judge_rest
+from tests.support.crash.project import ENDED_WELL, WorkerProcess, Yard, done
 
 TASK = "storm"
 WORKERS = 2

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perago_core.values import TaskStatus
-from tests.crash.judging import Line, judge_rest
-from tests.crash.yard import Yard, done, wait_for
+from tests.support.crash.judging import Line, judge_rest
+from tests.support.crash.project import Yard, done, wait_for
 
 FAULTY = Path(__file__).with_name("faulty.py")
 DEADLINE = 2.0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from perago_core.values import TaskStatus
 from perago_worker.pipelines.protocol import AttemptView
-from tests.crash.judging import Line, judge_line, judge_rest
-from tests.crash.yard import WorkerProcess, Yard, wait_for
+from tests.support.crash.judging import Line, judge_line, judge_rest
+from tests.support.crash.project import WorkerProcess, Yard, wait_for
 
 #: Longer than a busy machine stalls.
 PATIENCE = 5.0

@@ -9,7 +9,7 @@ import pytest
 
 from perago_core.failpoints import CATALOGUE, Failpoint
 from perago_worker.runtime.failpoints import Fate, Witness, fate_from
-from tests.crash.yard import Yard
+from tests.support.crash.project import Yard
 
 HEAD = Failpoint.parse("store.head.after")
 

@@ -12,7 +12,7 @@ from perago_core.values import Attempt, Backing, TaskSnapshot
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.worker import Worker
 from perago_worker.stack import SystemClock
-from tests.crash.yard import Yard, done, wait_for
+from tests.support.crash.project import Yard, done, wait_for
 
 PATIENCE = 4.0
 

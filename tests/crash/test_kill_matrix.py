@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.matrix import POLICIES, Case, Verdict, batches, discover, figures, never_reached, play_batch
-from tests.crash.registered import registered
-from tests.crash.seeds import seed
+from tests.support.crash.matrix import POLICIES, Case, Verdict, batches, discover, figures, never_reached, play_batch
+from tests.support.crash.registered import registered
+from tests.support.crash.seeds import seed
 
 #: Cases of each backing in a sample. Whoever is stopped stays in memory until the end of its batch.
 SAMPLE = {"kill": 12, "stop": 6}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from perago_core.values import TaskStatus
-from tests.crash.judging import Line, judge_line, judge_rest
-from tests.crash.seeds import seed
-from tests.crash.yard import Yard, done, wait_for
+from tests.support.crash.judging import Line, judge_line, judge_rest
+from tests.support.crash.project import Yard, done, wait_for
+from tests.support.crash.seeds import seed
 
 TTL, TAKEOVER = 3.0, 1.3
 

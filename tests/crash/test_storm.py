@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.crash.seeds import FULL, seed
 from tests.crash.storm import AT_LEAST_ONE_IN, Size, storm
-from tests.crash.yard import Yard
+from tests.support.crash.project import Yard
+from tests.support.crash.seeds import FULL, seed
 
 #: 200 tasks take minutes; 40 show the same in less than one.
 SIZE = Size(branches=8, workflows=5, steps=5) if FULL else Size(branches=4, workflows=2, steps=5)

@@ -17,9 +17,9 @@ from perago_core.answers import Done, NotDone, Unknown
 from perago_core.ports import Entry
 from perago_etcd.cluster import Cluster
 from perago_etcd.coordination import EtcdCoordination
-from tests.etcd.server import Certificates, Etcd, running
 from tests.local.coordinating import done, race_to_create, resolve_policy, take_over, together
 from tests.local.crashing import run_in_child
+from tests.support.etcd.server import Certificates, Etcd, running
 
 TTL = 3.0
 MARGIN = 0.5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lakefs.scene import Scene
-from tests.servers.fixtures import lakefs_server
-from tests.servers.lakefs import LakeFS
+from tests.support.servers.fixtures import lakefs_server
+from tests.support.servers.lakefs import LakeFS
 
 __all__ = ["lakefs_server"]
 

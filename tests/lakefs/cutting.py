@@ -22,11 +22,11 @@ from pathlib import Path
 from attrs import Factory, evolve, field, frozen
 
 from perago_core.values import TaskStatus
-from tests.crash.judging import Line, judge_line, judge_rest
-from tests.crash.matrix import AFTER, Case, Verdict, abandon, rest, set_up
-from tests.crash.yard import wait_for
-from tests.lakefs.yard import LakeFSYard
-from tests.servers.faulty_proxy import PASS, Fate, FaultyProxy, Gate, Request, Script
+from tests.support.crash.judging import Line, judge_line, judge_rest
+from tests.support.crash.lakefs_project import LakeFSYard
+from tests.support.crash.matrix import AFTER, Case, Verdict, abandon, rest, set_up
+from tests.support.crash.project import wait_for
+from tests.support.servers.faulty_proxy import PASS, Fate, FaultyProxy, Gate, Request, Script
 
 #: The routes that move a branch: by a merge, by a reset to another commit, by a reset to the input.
 ROUTES = ("first", "replacement", "return")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from tests.servers.faulty_proxy import FaultyProxy, Predicate, Request
+from tests.support.servers.faulty_proxy import FaultyProxy, Predicate, Request
 
 #: What gateways write beside these statuses is theirs; lakeFS writes JSON with a message.
 BODY = b"default backend"

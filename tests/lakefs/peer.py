@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from perago_core.values import CommitRef, Target
 from tests.lakefs.scene import Files
-from tests.lakefs.stranger import Stranger
+from tests.support.lakefs.stranger import Stranger
 
 
 class FailedError(Exception):

@@ -25,8 +25,8 @@ from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
 from tests.conformance.support import done
 from tests.core.world import CrashError, MemoryClock, MemoryCoordination, MemoryOrchestrator
-from tests.lakefs.stranger import Stranger
-from tests.servers.lakefs import LakeFS
+from tests.support.lakefs.stranger import Stranger
+from tests.support.servers.lakefs import LakeFS
 
 Files = Mapping[str, bytes]
 

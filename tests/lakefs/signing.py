@@ -16,10 +16,10 @@ from typing import ClassVar
 import urllib3
 from attrs import define, frozen
 
-from tests.lakefs.environments import interpreter
-from tests.servers.faulty_proxy import FaultyProxy
-from tests.servers.lakefs import LakeFS
-from tests.servers.server import Server
+from tests.support.servers.environments import interpreter
+from tests.support.servers.faulty_proxy import FaultyProxy
+from tests.support.servers.lakefs import LakeFS
+from tests.support.servers.server import Server
 
 BUCKET = "blocks"
 

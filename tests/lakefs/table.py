@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.crash.table import Ground
-from tests.lakefs.yard import LakeFSYard
+from tests.support.crash.lakefs_project import LakeFSYard
+from tests.support.crash.table import Ground
 
 #: Each backing with the policy that leads to it on lakeFS with the hook.
 POLICIES = {"conditional": "auto", "locked": "disable", "soft": "soft"}

@@ -14,7 +14,7 @@ import pytest
 from attrs import frozen
 
 from tests.lakefs.scene import Scene
-from tests.servers.lakefs import LakeFS
+from tests.support.servers.lakefs import LakeFS
 
 ROOT = Path(__file__).parents[2]
 TASK = """

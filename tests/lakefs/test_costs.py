@@ -20,9 +20,9 @@ from tests.conformance.implementations.lakefs import FENCED, LakeFSHarness
 from tests.conformance.support import attempt_of, done
 from tests.conformance.test_stack import ports as ports_of
 from tests.lakefs.scene import Scene
-from tests.servers.faulty_proxy import FaultyProxy
-from tests.servers.lakefs import LakeFS
 from tests.specs.costs import REQUESTS, lakefs_calls
+from tests.support.servers.faulty_proxy import FaultyProxy
+from tests.support.servers.lakefs import LakeFS
 
 BACKINGS = (Backing.SOFT, Backing.CONDITIONAL)
 

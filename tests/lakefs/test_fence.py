@@ -20,7 +20,7 @@ from perago_lakefs.install import install
 from tests.conformance.support import done, refused
 from tests.core.world import CrashError
 from tests.lakefs.scene import Scene, crashing
-from tests.servers.faulty_proxy import LOSE_ANSWER, FaultyProxy, when
+from tests.support.servers.faulty_proxy import LOSE_ANSWER, FaultyProxy, when
 
 OLD = (
     b"name: old\non: {pre-merge: {branches: []}}\nhooks: [{id: old, type: lua, properties: {script: 'local a = 1'}}]\n"

@@ -20,7 +20,7 @@ from perago_core.values import Backing
 from tests.conformance.support import done, refused
 from tests.lakefs.scene import Scene
 from tests.lakefs.test_fence import planned, staged_by
-from tests.servers.faulty_proxy import LOSE_ANSWER, Fate, FaultyProxy, Gate, Request, first_of, let_pass, when
+from tests.support.servers.faulty_proxy import LOSE_ANSWER, Fate, FaultyProxy, Gate, Request, first_of, let_pass, when
 
 #: Seconds a publication has.
 TIME = 0.5

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.matrix import Verdict, batches, discover, figures, play_batch
-from tests.crash.registered import registered
-from tests.crash.seeds import seed
 from tests.crash.test_kill_matrix import BATCH, draw
 from tests.lakefs.table import POLICIES
-from tests.lakefs.yard import LakeFSYard
-from tests.servers.lakefs import LAKEFS
-from tests.servers.sharing import demand
+from tests.support.crash.lakefs_project import LakeFSYard
+from tests.support.crash.matrix import Verdict, batches, discover, figures, play_batch
+from tests.support.crash.registered import registered
+from tests.support.crash.seeds import seed
+from tests.support.servers.lakefs import LAKEFS
+from tests.support.servers.sharing import demand
 
 SAMPLE = {"kill": 10, "stop": 5}
 

@@ -18,10 +18,10 @@ from perago_worker.folders.errors import WorkspaceError
 from perago_worker.folders.transfer_progress import Moved
 from tests.bench.lakefs_large import figures
 from tests.conformance.support import contents, done
-from tests.lakefs.syncing import WIDTH, Lake, numbered
 from tests.lakefs.test_source import HARMLESS, HOOK
-from tests.servers.faulty_proxy import LOSE_ANSWER, LOSE_REQUEST, FaultyProxy, Request, when
-from tests.servers.sharing import shared_lakefs
+from tests.support.lakefs.lake import WIDTH, Lake, numbered
+from tests.support.servers.faulty_proxy import LOSE_ANSWER, LOSE_REQUEST, FaultyProxy, Request, when
+from tests.support.servers.sharing import shared_lakefs
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from perago_lakefs.objects.transfer import LARGE
 from perago_lakefs.objects.write import PART
 from tests.conformance.support import done, refused
 from tests.lakefs.signing import Signing, signing
-from tests.lakefs.syncing import Lake
-from tests.servers.faulty_proxy import LOSE_REQUEST, PASS, FaultyProxy, always, when
-from tests.servers.lakefs import LAKEFS
-from tests.servers.sharing import demand
+from tests.support.lakefs.lake import Lake
+from tests.support.servers.faulty_proxy import LOSE_REQUEST, PASS, FaultyProxy, always, when
+from tests.support.servers.lakefs import LAKEFS
+from tests.support.servers.sharing import demand
 
 SMALL = b"small" * 1000
 BIG = os.urandom(LARGE)

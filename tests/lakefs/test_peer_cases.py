@@ -12,7 +12,7 @@ from perago_lakefs import LakeFSStore
 from tests.conformance.support import done
 from tests.lakefs.peer import FailedError, Peer
 from tests.lakefs.scene import Scene, doing
-from tests.servers.faulty_proxy import LOSE_ANSWER, Fate, FaultyProxy, Gate, Request, when
+from tests.support.servers.faulty_proxy import LOSE_ANSWER, Fate, FaultyProxy, Gate, Request, when
 
 MINE = {"data.txt": b"mine"}
 FOREIGN = {"foreign.txt": b"somebody's work"}

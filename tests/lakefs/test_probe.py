@@ -21,7 +21,7 @@ from perago_core.policy.messages import Capability
 from tests.conformance.support import done, refused
 from tests.lakefs.gateway import Gateway
 from tests.lakefs.scene import Scene
-from tests.servers.faulty_proxy import (
+from tests.support.servers.faulty_proxy import (
     LOSE_ANSWER,
     LOSE_REQUEST,
     PASS,
@@ -33,8 +33,8 @@ from tests.servers.faulty_proxy import (
     Script,
     when,
 )
-from tests.servers.lakefs import LAKEFS, LakeFS
-from tests.servers.sharing import demand
+from tests.support.servers.lakefs import LAKEFS, LakeFS
+from tests.support.servers.sharing import demand
 
 #: What a gateway says when it does not let a request through.
 STATUSES = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS)

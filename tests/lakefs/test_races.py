@@ -26,10 +26,10 @@ from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
 from tests.conformance.support import done
 from tests.core.world import MemoryOrchestrator
-from tests.crash.seeds import FULL
 from tests.lakefs.scene import Scene, doing
-from tests.servers.faulty_proxy import Fate, FaultyProxy, Gate, Request, at_random, when
-from tests.servers.lakefs import LakeFS
+from tests.support.crash.seeds import FULL
+from tests.support.servers.faulty_proxy import Fate, FaultyProxy, Gate, Request, at_random, when
+from tests.support.servers.lakefs import LakeFS
 
 SEEDS = range(200) if FULL else range(0, 200, 8)
 

@@ -13,10 +13,10 @@ import pytest
 from perago_core.failpoints import Failpoint
 from perago_core.results import Completed
 from perago_core.values import Backing
-from tests.crash.seeds import FULL
 from tests.lakefs.scene import Scene, doing
-from tests.servers.lakefs import LAKEFS, LakeFS
-from tests.servers.sharing import demand
+from tests.support.crash.seeds import FULL
+from tests.support.servers.lakefs import LAKEFS, LakeFS
+from tests.support.servers.sharing import demand
 
 ROUNDS = range(40 if FULL else 8)
 

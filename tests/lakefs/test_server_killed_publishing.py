@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.matrix import Verdict, figures
-from tests.crash.seeds import FULL, seed
 from tests.lakefs.cutting import HANDLED, play
 from tests.lakefs.table import POLICIES
-from tests.servers.lakefs import LAKEFS
-from tests.servers.sharing import demand
+from tests.support.crash.matrix import Verdict, figures
+from tests.support.crash.seeds import FULL, seed
+from tests.support.servers.lakefs import LAKEFS
+from tests.support.servers.sharing import demand
 
 DEATHS = 10 if FULL else 1
 

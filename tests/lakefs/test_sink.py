@@ -12,9 +12,9 @@ from attrs import evolve
 from perago_core.answers import Answer, Unknown
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from tests.conformance.support import contents, done, refused
-from tests.lakefs.syncing import Lake, numbered, paths
 from tests.lakefs.test_source import HARMLESS, HOOK
-from tests.servers.sharing import shared_lakefs
+from tests.support.lakefs.lake import Lake, numbered, paths
+from tests.support.servers.sharing import shared_lakefs
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from perago_core.values import CommitRef
 from tests.conformance.support import contents, done, refused
-from tests.lakefs.syncing import Lake, numbered, paths
-from tests.servers.sharing import shared_lakefs
+from tests.support.lakefs.lake import Lake, numbered, paths
+from tests.support.servers.sharing import shared_lakefs
 
 HOOK = "_lakefs_actions/fence.yaml"
 HARMLESS = b"name: nothing\non:\n  pre-merge:\n    branches: [nowhere]\nhooks: []\n"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.servers.faulty_proxy import (
+from tests.support.servers.faulty_proxy import (
     LOSE_ANSWER,
     LOSE_REQUEST,
     PASS,
@@ -25,7 +25,7 @@ from tests.servers.faulty_proxy import (
     first_of,
     when,
 )
-from tests.servers.waiting import until
+from tests.support.servers.waiting import until
 
 LARGE = bytes(range(256)) * 4096
 

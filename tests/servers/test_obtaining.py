@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import obtaining, toolchain
-from tests.servers.cache import ObtainError, Part, home, log_file
-from tests.servers.commands import run
-from tests.servers.conductor import CONDUCTOR
-from tests.servers.lakefs import LAKEFS
-from tests.servers.processes import birth
-from tests.servers.sharing import demand
-from tests.servers.waiting import until
+from tests.support.servers import obtaining, toolchain
+from tests.support.servers.cache import ObtainError, Part, home, log_file
+from tests.support.servers.commands import run
+from tests.support.servers.conductor import CONDUCTOR
+from tests.support.servers.lakefs import LAKEFS
+from tests.support.servers.processes import birth
+from tests.support.servers.sharing import demand
+from tests.support.servers.waiting import until
 
 PART = Part("thing", "1.0", "bin/thing")
 #: Makes the part: half of it, a command that takes an hour, then the rest.
 SLOW_MAKER = """
 import sys
 from pathlib import Path
-from tests.servers.commands import run
+from tests.support.servers.commands import run
 from tests.servers.test_obtaining import PART
 
 def make(folder):
@@ -198,10 +198,10 @@ def test_without_the_server_a_test_is_skipped_or_fails_and_either_says_what_to_r
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("PERAGO_SERVERS_REQUIRED", raising=False)
-    with pytest.raises(pytest.skip.Exception, match=r"Run: python -m tests\.servers obtain"):
+    with pytest.raises(pytest.skip.Exception, match=r"Run: python -m tests\.support\.servers obtain"):
         demand(PART)
     monkeypatch.setenv("PERAGO_SERVERS_REQUIRED", "1")
-    with pytest.raises(pytest.fail.Exception, match=r"Run: python -m tests\.servers obtain"):
+    with pytest.raises(pytest.fail.Exception, match=r"Run: python -m tests\.support\.servers obtain"):
         demand(PART)
     PART.place(make_whole, quietly)
     demand(PART)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import people
-from tests.servers.cache import home
-from tests.servers.processes import birth
+from tests.support.servers import people
+from tests.support.servers.cache import home
+from tests.support.servers.processes import birth
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,7 @@ def started() -> people.Running:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603  our own command
-        [sys.executable, "-m", "tests.servers", *words], capture_output=True, text=True, cwd=ROOT, check=False
+        [sys.executable, "-m", "tests.support.servers", *words], capture_output=True, text=True, cwd=ROOT, check=False
     )
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.servers.conductor import CONDUCTOR, Conductor
-from tests.servers.lakefs import LAKEFS, LakeFS
-from tests.servers.sharing import demand
+from tests.support.servers.conductor import CONDUCTOR, Conductor
+from tests.support.servers.lakefs import LAKEFS, LakeFS
+from tests.support.servers.sharing import demand
 
 pytestmark = pytest.mark.servers
 

@@ -20,16 +20,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.etcd import Etcd
-from tests.servers.processes import birth, listens
-from tests.servers.server import PORTS, ServerError, free_port
-from tests.servers.waiting import until
+from tests.support.servers.etcd import Etcd
+from tests.support.servers.processes import birth, listens
+from tests.support.servers.server import PORTS, ServerError, free_port
+from tests.support.servers.waiting import until
 
 #: Starts a server, says which, and sleeps until it is killed.
 KEEPER = """
 import sys, time
 from pathlib import Path
-from tests.servers.etcd import Etcd
+from tests.support.servers.etcd import Etcd
 
 server = Etcd(folder=Path(sys.argv[1]))
 server.start()

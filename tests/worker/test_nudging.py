@@ -14,7 +14,7 @@ from perago_core.ports import Coordination
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.liveness import SIGNS, Lookout, Sign
-from tests.etcd.server import running
+from tests.support.etcd.server import running
 from tests.worker.clocks import Wall
 from tests.worker.embedded import Faulty
 

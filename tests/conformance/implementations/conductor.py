@@ -15,11 +15,11 @@ from attrs import frozen
 from perago_conductor import ConductorOrchestrator
 from perago_core.ports import Orchestrator
 from perago_core.values import CommitRef, Target
-from tests.conductor.operating import Operator
 from tests.conformance.harness import Accepted, Opener, OrchestratorHarness, Recipe
 from tests.conformance.support import race
 from tests.local.coordinating import RealClock
-from tests.servers.sharing import shared_conductor
+from tests.support.conductor.operating import Operator
+from tests.support.servers.sharing import shared_conductor
 
 NEEDS_SERVERS = True
 

@@ -15,8 +15,8 @@ from attrs import frozen
 from perago_core.ports import Coordination
 from perago_etcd import EtcdCoordination
 from tests.conformance.harness import CoordinationHarness, Opener
-from tests.etcd.server import Etcd, running
 from tests.local.coordinating import RealClock
+from tests.support.etcd.server import Etcd, running
 
 #: The shortest time to live that etcd grants with its default settings.
 TTL = 2.0

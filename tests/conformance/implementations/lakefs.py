@@ -21,9 +21,9 @@ from perago_lakefs import Connection, LakeFSStore
 from tests.conformance.harness import Opener, Recipe, Stack, StoreHarness, StoreTraits
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
-from tests.lakefs.stranger import Stranger
-from tests.servers.lakefs import LAKEFS, LakeFS
-from tests.servers.sharing import demand
+from tests.support.lakefs.stranger import Stranger
+from tests.support.servers.lakefs import LAKEFS, LakeFS
+from tests.support.servers.sharing import demand
 
 #: Left out by `make test`, demanded by `make test-servers`.
 NEEDS_SERVERS = True

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from attrs import define
 
-from tests.servers.cache import Part
-from tests.servers.server import Server
-from tests.servers.toolchain import java, java_fingerprint
+from tests.support.servers.cache import Part
+from tests.support.servers.server import Server
+from tests.support.servers.toolchain import java, java_fingerprint
 
 CONDUCTOR = Part("conductor", "3.32.3", "conductor-server-boot.jar")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from tests.crash.matrix import POLICIES, Case, Verdict, batches, discover, never_reached, play_batch
-from tests.crash.registered import registered
-from tests.crash.yard import Yard
+from tests.support.crash.matrix import POLICIES, Case, Verdict, batches, discover, never_reached, play_batch
+from tests.support.crash.project import Yard
+from tests.support.crash.registered import registered
 
 ACTIONS = {"kill": 40, "stop": 12}
 _HEAD = """# Kill matrix on {where}

@@ -17,7 +17,7 @@ from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.ops.gc import collect
 from perago_worker.pipelines.protocol import AttemptView, PipelineView
-from tests.crash.yard import LIMIT, REPOSITORY, Yard, done
+from tests.support.crash.project import LIMIT, REPOSITORY, Yard, done
 
 
 @frozen

@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol, Self
 
 from attrs import Factory, define, field
 
-from tests.servers.processes import Order, listens, spawn
+from tests.support.servers.processes import Order, listens, spawn
 
 #: Below what the system gives to outgoing connections: else one of those may sit on our port when we restart.
 PORTS = range(20_000, 32_000)

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from attrs import define, field
 
-from tests.servers.cache import Part
-from tests.servers.server import Server
+from tests.support.servers.cache import Part
+from tests.support.servers.server import Server
 
 LAKEFS = Part("lakefs", "1.86.0", "lakefs")
 

@@ -1,6 +1,6 @@
 """The demo on real servers, by configuration only: the same project, the same workers, lakeFS and Conductor below.
 
-    python -m tests.servers.demo [--files] [--json]
+    python -m tests.support.servers.demo [--files] [--json]
 
 Starts a lakeFS and a Conductor of its own, which are gone when it ends.
 """
@@ -21,8 +21,8 @@ from examples.orders.result import look
 from examples.orders.story import FILES, SPARK, TARGET, DemoError, Edition, Ending, play, write_project
 from perago_worker.config.load import load
 from perago_worker.stack import open_stack
-from tests.servers.conductor import Conductor
-from tests.servers.lakefs import LakeFS
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.lakefs import LakeFS
 
 _SYSTEMS = """
 [store]

@@ -1,12 +1,12 @@
-"""The servers as fixtures: ``from tests.servers.fixtures import lakefs_server`` in a conftest makes it one there."""
+"""The servers as fixtures: import ``lakefs_server`` from here in a conftest, and it is one there."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.servers.conductor import Conductor
-from tests.servers.lakefs import LakeFS
-from tests.servers.sharing import shared_conductor, shared_lakefs
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.lakefs import LakeFS
+from tests.support.servers.sharing import shared_conductor, shared_lakefs
 
 
 @pytest.fixture(scope="session")

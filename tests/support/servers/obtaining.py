@@ -14,11 +14,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.servers.cache import ObtainError, Report
-from tests.servers.commands import run
-from tests.servers.conductor import CONDUCTOR, Conductor, classes
-from tests.servers.lakefs import LAKEFS
-from tests.servers.toolchain import go, java, maven
+from tests.support.servers.cache import ObtainError, Report
+from tests.support.servers.commands import run
+from tests.support.servers.conductor import CONDUCTOR, Conductor, classes
+from tests.support.servers.lakefs import LAKEFS
+from tests.support.servers.toolchain import go, java, maven
 
 LAKEFS_MODULE = f"github.com/treeverse/lakefs@v{LAKEFS.version}"
 LAKEFS_SUM = "h1:cODxuNUnDEFaueXRUI53G5tUq9FelXyR9A5Y9+WNWUk="

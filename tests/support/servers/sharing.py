@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import pytest
 
-from tests.servers.cache import Part, log_file
-from tests.servers.conductor import CONDUCTOR, Conductor
-from tests.servers.lakefs import LAKEFS, LakeFS
-from tests.servers.server import Server
+from tests.support.servers.cache import Part, log_file
+from tests.support.servers.conductor import CONDUCTOR, Conductor
+from tests.support.servers.lakefs import LAKEFS, LakeFS
+from tests.support.servers.server import Server
 
 S = TypeVar("S", bound=Server)
 
@@ -38,7 +38,8 @@ def demand(part: Part) -> None:
     """Skip the test if the server was never obtained; fail it where servers are required."""
     if part.is_there():
         return
-    message = f"expected {part.name} {part.version} at {part.path}; found none. Run: python -m tests.servers obtain"
+    wanted = f"{part.name} {part.version} at {part.path}"
+    message = f"expected {wanted}; found none. Run: python -m tests.support.servers obtain"
     if os.environ.get("PERAGO_SERVERS_REQUIRED") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

@@ -15,10 +15,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from tests.servers.cache import ObtainError, Part, Report
-from tests.servers.commands import run
+from tests.support.servers.cache import ObtainError, Part, Report
+from tests.support.servers.commands import run
 
-REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "servers.txt"
+REQUIREMENTS = Path(__file__).parents[3] / "requirements" / "servers.txt"
 #: What Conductor's class files need.
 OLDEST_JAVA = (21,)
 #: What lakeFS's go.mod demands.

@@ -23,7 +23,7 @@ from perago_worker.folders.cache import Cache
 from perago_worker.folders.folder import Folder, Origin
 from perago_worker.folders.sandboxes import Rooms
 from perago_worker.folders.transfer_progress import MovedListener, nobody
-from tests.servers.lakefs import LakeFS
+from tests.support.servers.lakefs import LakeFS
 
 WIDTH = 8
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
-from tests.servers.cache import Report, home, locked, log_file
-from tests.servers.conductor import Conductor
-from tests.servers.etcd import Etcd
-from tests.servers.lakefs import LakeFS
-from tests.servers.obtaining import OBTAIN
-from tests.servers.processes import birth
-from tests.servers.server import Server
+from tests.support.servers.cache import Report, home, locked, log_file
+from tests.support.servers.conductor import Conductor
+from tests.support.servers.etcd import Etcd
+from tests.support.servers.lakefs import LakeFS
+from tests.support.servers.obtaining import OBTAIN
+from tests.support.servers.processes import birth
+from tests.support.servers.server import Server
 
 KINDS: Mapping[str, type[Server]] = {"lakefs": LakeFS, "conductor": Conductor, "etcd": Etcd}
 PATIENCE = 30.0

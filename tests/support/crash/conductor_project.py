@@ -13,10 +13,10 @@ from perago_core.values import CommitRef, Target
 from perago_worker.config.load import load
 from perago_worker.pipelines.protocol import PipelineView, pipelines_of
 from perago_worker.stack import open_stack
-from tests.conductor.operating import Operator
-from tests.crash.yard import Yard
+from tests.support.conductor.operating import Operator
+from tests.support.crash.project import Yard
 
-_TEMPLATE = Path(__file__).parents[1] / "crash" / "breakable.py"
+_TEMPLATE = Path(__file__).with_name("breakable.py")
 
 #: Heartbeats of the yard are one every third of a second: too many for a server that shares two cores with its tests.
 _CONFIGURATION = """

@@ -9,9 +9,9 @@ from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
 from perago_worker.config.load import load
 from perago_worker.stack import open_stack
-from tests.crash.yard import FIRST, REPOSITORY, Yard, done
-from tests.lakefs.stranger import Stranger
-from tests.servers.lakefs import LakeFS
+from tests.support.crash.project import FIRST, REPOSITORY, Yard, done
+from tests.support.lakefs.stranger import Stranger
+from tests.support.servers.lakefs import LakeFS
 
 _CONFIGURATION = """
 [store]

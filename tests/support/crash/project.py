@@ -37,7 +37,7 @@ LIMIT = 120.0
 #: A worker listens to SIGTERM while it works. One that has not begun, or is through, just ends of it.
 ENDED_WELL = (0, -signal.SIGTERM)
 _TEMPLATE = Path(__file__).with_name("breakable.py")
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 #: The processes run the tree these tests stand in, whatever is installed.
 _PATH = os.pathsep.join(str(_ROOT / each) for each in (".", "adapters", "simulation"))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from perago_core.values import TaskStatus
 from perago_worker.pipelines.protocol import AttemptView
 from tests.conductor.life import Life, new_life
-from tests.conductor.operating import eventually
+from tests.support.conductor.operating import eventually
 from tests.worker.projects import create, environment
 
 #: Seconds of silence after which Conductor should give an attempt up, and for which a worker beats before it is killed.

@@ -1,4 +1,4 @@
-"""``python -m tests.servers obtain|start|stop|status [lakefs|conductor|etcd ...]``: real servers on this machine."""
+"""``python -m tests.support.servers obtain|start|stop|status [lakefs|conductor|etcd ...]``: real servers here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 import sys
 from functools import partial
 
-from tests.servers import people
-from tests.servers.cache import ObtainError
-from tests.servers.obtaining import OBTAIN
-from tests.servers.people import Running
-from tests.servers.server import ServerError
+from tests.support.servers import people
+from tests.support.servers.cache import ObtainError
+from tests.support.servers.obtaining import OBTAIN
+from tests.support.servers.people import Running
+from tests.support.servers.server import ServerError
 
 
 def tell(name: str, line: str) -> None:
@@ -41,7 +41,8 @@ def carry_out(verb: str, name: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.servers", description="Real servers, for tests and people.")
+    about = "Real servers, for tests and people."
+    parser = argparse.ArgumentParser(prog="python -m tests.support.servers", description=about)
     parser.add_argument("verb", choices=["obtain", "start", "stop", "status"])
     parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(OBTAIN)}; all of them if none is named")
     asked = parser.parse_args()

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from attrs import define, field
 
-from tests.servers.server import Server, free_port
+from tests.support.servers.server import Server, free_port
 
 
 @define(kw_only=True)

@@ -25,8 +25,8 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from perago_core.failpoints import CATALOGUE
-from tests.crash.judging import Line, judge_line, judge_rest
-from tests.crash.yard import ENDED_WELL, WorkerProcess, Yard, wait_for
+from tests.support.crash.judging import Line, judge_line, judge_rest
+from tests.support.crash.project import ENDED_WELL, WorkerProcess, Yard, wait_for
 
 #: Each backing with the policy that leads to it on the embedded stack.
 POLICIES = {"atomic": "auto", "locked": "disable", "soft": "soft"}

@@ -7,9 +7,9 @@ import subprocess
 import venv
 from pathlib import Path
 
-from tests.servers.cache import home, locked
+from tests.support.servers.cache import home, locked
 
-_REQUIREMENTS = Path(__file__).parents[2] / "requirements"
+_REQUIREMENTS = Path(__file__).parents[3] / "requirements"
 
 
 class PackagesMissingError(Exception):

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tests.servers.cache import ObtainError, Report
-from tests.servers.processes import LAUNCHER
+from tests.support.servers.cache import ObtainError, Report
+from tests.support.servers.processes import LAUNCHER
 
 TELL_EVERY = 10.0
 TAIL = 30

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-_RESIDUALS = Path(__file__).parents[2] / "specs" / "residuals.json"
+_RESIDUALS = Path(__file__).parents[3] / "specs" / "residuals.json"
 _ENVIRONMENTS = {"stop": "pauses that resume"}
 
 

@@ -34,6 +34,7 @@ from perago_simulation.catalogue.windows import windows_text  # noqa: E402  as a
 from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
 from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
 from specs.guide.generate import pages  # noqa: E402  as above
+from tests.specs.clauses import marked  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
 
@@ -45,7 +46,7 @@ def files() -> Mapping[str, str]:
         "cost.md": costs(),
     }
     generated["ladder.md"] = ladder_text(standard_ladder())
-    generated["properties.md"] = properties_text()
+    generated["properties.md"] = properties_text(marked())
     generated["windows.md"] = windows_text()
     generated |= {f"guide/{name}": text for name, text in pages().items()}
     for name, table in MACHINES.items():

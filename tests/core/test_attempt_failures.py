@@ -84,6 +84,7 @@ def _with(snapshot: TaskSnapshot, changes: Mapping[str, Any]) -> TaskSnapshot:
     return evolve(snapshot, **changes)
 
 
+@pytest.mark.clause("P-02")
 @pytest.mark.parametrize("backing", Backing)
 @pytest.mark.parametrize(
     "wrong",
@@ -127,6 +128,7 @@ def test_attempt_that_is_gone_is_not_current(backing: Backing) -> None:
 # Failed fences
 
 
+@pytest.mark.clause("P-05")
 @pytest.mark.parametrize("phase", BEFORE_CLAIM, ids=lambda phase: phase.name)
 @pytest.mark.parametrize("gone", [False, True])
 @every_backing
@@ -140,6 +142,7 @@ def test_stale_attempt_never_goes_on(backing: Backing, ledger: bool, gone: bool,
     assert "Publish" not in path.asked
 
 
+@pytest.mark.clause("P-03")
 def test_stale_attempt_never_stages() -> None:
     """P-03: fence 1 comes first, so there is nothing to remove."""
     for backing in Backing:
@@ -149,6 +152,7 @@ def test_stale_attempt_never_stages() -> None:
         assert path.commands[-1] == m.CleanUp()
 
 
+@pytest.mark.clause("P-04")
 def test_attempt_that_went_stale_while_staging_removes_its_name_and_moves_nothing() -> None:
     """P-04, P-28: a staging commit, no target mutation, the name named for removal."""
     for backing in Backing:
@@ -259,6 +263,7 @@ CASES = [
 ]
 
 
+@pytest.mark.clause("P-12", "P-34", "R-22")
 @pytest.mark.parametrize(("backing", "ledger", "phase", "event", "expected"), CASES)
 def test_failure_is_reported_as_failed_and_nothing_is_published(
     backing: Backing, ledger: bool, phase: Phase, event: Event, expected: Classification
@@ -273,6 +278,7 @@ def test_failure_is_reported_as_failed_and_nothing_is_published(
     assert path.asked.count("Report") == 1
 
 
+@pytest.mark.clause("R-23")
 def test_intent_that_was_armed_is_settled_when_nothing_was_published() -> None:
     """T-O12, R-23, CW-17; rows Z5 ZU5 ZX3: a refused attempt leaves no open intent, whatever became of its report."""
     for backing, _ in BACKINGS:
@@ -282,6 +288,7 @@ def test_intent_that_was_armed_is_settled_when_nothing_was_published() -> None:
             assert path.asked[-3:] == ("Report", "SettleIntent", "CleanUp")
 
 
+@pytest.mark.clause("P-07")
 def test_read_only_body_that_wants_to_write_fails() -> None:
     """P-07; row B9: no name is opened for it."""
     path = play(make_attempt(read_only=True), {Phase.BODY: m.StagingWanted(OURS)})
@@ -289,6 +296,7 @@ def test_read_only_body_that_wants_to_write_fails() -> None:
     assert "OpenStaging" not in path.asked
 
 
+@pytest.mark.clause("P-29")
 def test_pre_check_ends_the_task_for_good_and_a_body_that_says_so_too() -> None:
     """P-29, S-36, S-37; rows B4 B5: and these are the statuses the orchestrator is told."""
     plain = play(make_attempt(), {Phase.BODY: m.BodyFailed(OURS, "x")})
@@ -304,6 +312,7 @@ def test_pre_check_ends_the_task_for_good_and_a_body_that_says_so_too() -> None:
     assert status_of(Completed(INPUT, "{}", OURS)) is TaskStatus.COMPLETED
 
 
+@pytest.mark.clause("S-31", "P-42")
 @pytest.mark.parametrize("phase", [Phase.STAGING, Phase.STAGING_0], ids=lambda phase: phase.name)
 def test_name_in_doubt_is_removed_and_a_refused_one_is_not_ours(phase: Phase) -> None:
     """P-42, S-31, T-P2, T-O24; rows SX OX: never adopt a residue, never delete what somebody else made."""
@@ -359,6 +368,7 @@ def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool)
 LOST: Choices = {Phase.PUBLICATION: m.PublishUnknown("timeout")}
 
 
+@pytest.mark.clause("P-31")
 def test_unknown_publication_in_soft_is_failed_and_never_sent_again() -> None:
     """P-31, rule 2, K-10; row P4: also when it actually succeeded."""
     for ledger in (False, True):
@@ -370,6 +380,7 @@ def test_unknown_publication_in_soft_is_failed_and_never_sent_again() -> None:
         assert "SettleIntent" not in path.asked
 
 
+@pytest.mark.clause("H-19")
 @every_strong_backing
 def test_unknown_publication_that_is_provably_ours_completes_while_the_attempt_is_current(
     backing: Backing, ledger: bool
@@ -512,6 +523,7 @@ def test_unknown_report_is_read_back_and_no_other_status_is_reported(backing: Ba
         assert ("SettleIntent" in path.asked) == (ledger and path is taken)
 
 
+@pytest.mark.clause("P-20")
 @every_backing
 def test_refused_report_is_the_end_of_it(backing: Backing, ledger: bool) -> None:
     """T-P6, P-20; row ZX1: the orchestrator does not want it; nothing else is reported, a sweep settles the intent."""
@@ -520,6 +532,7 @@ def test_refused_report_is_the_end_of_it(backing: Backing, ledger: bool) -> None
     assert outcome(path.state).acceptance is Acceptance.NOT_ACCEPTED
 
 
+@pytest.mark.clause("P-27")
 def test_soft_without_a_ledger_does_not_read_back() -> None:
     """P-27, architecture 3; rows Z1 ZU1: the seed reports and is done."""
     path = play(make_attempt(), {Phase.REPORT: m.ReportUnknown("timeout")})
@@ -541,6 +554,7 @@ def test_acceptance_is_recognised_by_the_nonce() -> None:
     assert not any(is_accepted(attempt, snapshot) for snapshot in not_ours)
 
 
+@pytest.mark.clause("R-04")
 def test_ledger_that_does_not_answer_after_the_report_changes_nothing() -> None:
     """R-04; rows ZC2 ZC3 ZS2 ZS3: the result stands, a sweep finishes the bookkeeping."""
     attempt = make_attempt(Backing.ATOMIC, ledger=True)

@@ -31,6 +31,7 @@ def end_of(state: AttemptState, event: Event) -> AttemptState:
     return state
 
 
+@pytest.mark.clause("S-25", "W-20")
 @pytest.mark.parametrize("backing", Backing)
 def test_interruption_before_the_publication_refuses_it(backing: Backing) -> None:
     """Rule 4, S-25, W-20, W-21, N-13; rows AL- DE- LL-: in every state before it, nothing is published after."""
@@ -101,6 +102,7 @@ def test_interruption_changes_nothing_once_the_result_is_on_its_way() -> None:
     assert seen == {*AFTER_REPORT}
 
 
+@pytest.mark.clause("P-28")
 @pytest.mark.parametrize("event", [LOST, DEADLINE], ids=lambda event: type(event).__name__)
 def test_interruption_while_a_name_is_being_made_removes_the_name(event: Event) -> None:
     """Rule 3, P-28, T-P2, S-33: the request may have been sent, so the name may exist."""
@@ -130,6 +132,7 @@ def test_interruption_of_a_claim_is_silent(event: Event) -> None:
 # What is dropped, what is refused
 
 
+@pytest.mark.clause("P-40")
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize(
     "event",
@@ -182,6 +185,7 @@ def test_event_that_is_not_allowed_is_an_error_and_leaves_the_state_as_it_was() 
             assert repr(path.state) == before
 
 
+@pytest.mark.clause("S-07")
 def test_an_attempt_that_has_ended_takes_nothing_more() -> None:
     """S-07, L-01: not even an interruption."""
     end = explore(make_attempt())[0].state

@@ -106,6 +106,7 @@ def test_number_of_ways_is_pinned() -> None:
 # Orders
 
 
+@pytest.mark.clause("S-09")
 @on_every_writable_way
 def test_nothing_comes_between_observing_the_head_and_sending_the_plan(attempt: Attempt) -> None:
     """S-09, rule 1; rows H1 H2 H3: the plan rests on the head that was read just before, and expects it."""
@@ -121,6 +122,7 @@ def test_nothing_comes_between_observing_the_head_and_sending_the_plan(attempt: 
         assert publish.plan.expected == observed.event.head.commit.ref, path
 
 
+@pytest.mark.clause("S-08", "P-01")
 @on_every_writable_way
 def test_every_publication_follows_a_fence_later_than_its_name_and_its_commit(attempt: Attempt) -> None:
     """S-08, P-01, P-04: name before last fence before send."""
@@ -132,6 +134,7 @@ def test_every_publication_follows_a_fence_later_than_its_name_and_its_commit(at
         assert fence_passed > 0, path
 
 
+@pytest.mark.clause("W-23")
 @on_every_way_by_name
 def test_older_names_are_revoked_and_a_barrier_passed_before_the_head_is_read(attempt: Attempt) -> None:
     """Architecture 5, W-23, S-30: revoke, barrier, observe, send; and the claims are listed before all of it."""
@@ -164,6 +167,7 @@ def test_the_order_is_publish_then_report_then_clean_up(attempt: Attempt) -> Non
             assert path.asked.index("Publish") < path.asked.index("Report"), path
 
 
+@pytest.mark.clause("H-22", "R-02", "R-03", "R-24")
 @on_every_way
 def test_no_effect_is_asked_for_twice(attempt: Attempt) -> None:
     """K-15, K-16, H-22, R-02, R-03, R-24: one attempt, one publication that is all of it, no loop around an effect."""
@@ -183,6 +187,7 @@ def test_nothing_is_changed_before_the_orchestrator_has_confirmed_the_attempt(at
             assert "ReloadTask" in path.asked[: effects[0]], path
 
 
+@pytest.mark.clause("R-01")
 @on_every_writable_way
 def test_intent_is_durable_before_the_publication_and_settled_after_the_report(attempt: Attempt) -> None:
     """S-18, R-01, T-O12; rows A1 IG3 M1: armed after every refusal that does not depend on the head, closed last."""
@@ -201,6 +206,7 @@ def test_intent_is_durable_before_the_publication_and_settled_after_the_report(a
 # What is never asked for
 
 
+@pytest.mark.clause("S-10")
 def test_read_only_asks_for_nothing_but_its_body() -> None:
     """P-07, S-10, rule 5: no reload, no head, no staging, no claim, no ledger, no lock, no publication."""
     for backing in Backing:
@@ -209,6 +215,7 @@ def test_read_only_asks_for_nothing_but_its_body() -> None:
             assert path.commands[-1] == m.CleanUp(), path
 
 
+@pytest.mark.clause("S-12", "P-33")
 @on_every_writable_way
 def test_no_op_never_commits_and_never_moves_the_target_to_anything_but_the_input(attempt: Attempt) -> None:
     """S-12, P-33, T-P8: unchanged, or nothing staged after all."""
@@ -239,6 +246,7 @@ def test_a_backing_asks_only_for_what_it_adds(attempt: Attempt) -> None:
         assert not NEVER[attempt.backing] & {*path.asked}, path
 
 
+@pytest.mark.clause("P-19")
 @pytest.mark.parametrize("backing", Backing)
 def test_ledger_adds_evidence_and_changes_no_verdict(backing: Backing) -> None:
     """P-19, architecture 5: without its own commands and failures, the same ways and the same ends remain."""
@@ -287,6 +295,7 @@ def _why_completed(path: Path, ref: str) -> str:
     return "proven ours" if proven and current else "not proven"
 
 
+@pytest.mark.clause("S-05", "P-22")
 @on_every_way
 def test_completed_is_never_said_out_of_uncertainty(attempt: Attempt) -> None:
     """S-05, P-22, P-31, K-10: published and verified, nothing to do, read only, or proven ours while still current."""
@@ -305,6 +314,7 @@ def test_completed_is_never_said_out_of_uncertainty(attempt: Attempt) -> None:
     assert reasons == ({"read only"} if attempt.read_only else expected)
 
 
+@pytest.mark.clause("P-11")
 @on_every_way
 def test_output_is_the_input_or_what_this_execution_published(attempt: Attempt) -> None:
     """S-06, P-11, T-P12; maintenance may name the head that already holds its very content (H-12, H-23)."""
@@ -329,6 +339,7 @@ def test_output_is_the_input_or_what_this_execution_published(attempt: Attempt) 
             assert result.ref == found.event.head.commit.ref, path
 
 
+@pytest.mark.clause("S-36")
 @on_every_way
 def test_only_a_check_or_the_body_itself_ends_a_task_for_good(attempt: Attempt) -> None:
     """S-36, P-05, P-29, P-30; row B5."""
@@ -348,6 +359,7 @@ def _explanations(end: Outcome) -> list[Refusal]:
     return [*found, *([] if end.silence is None else [end.silence])]
 
 
+@pytest.mark.clause("S-37", "L-10", "P-36")
 @on_every_way
 def test_every_end_but_success_is_explained(attempt: Attempt) -> None:
     """L-10, S-37, P-36, P-44: expected, found, class, what to do next; success has none of it."""
@@ -371,6 +383,7 @@ def test_nobody_is_told_that_nothing_was_published_when_it_may_have_been(attempt
             assert nothing == isinstance(sent.event, m.PublishRefused), path
 
 
+@pytest.mark.clause("S-40")
 @on_every_way
 def test_whoever_lost_or_never_knew_the_claim_is_silent(attempt: Attempt) -> None:
     """S-40, rule 6, T-W9; rows K2 Q2 Q3 DE-CLAIM: a FAILED would end the attempt of the one who won."""
@@ -385,6 +398,7 @@ def test_whoever_lost_or_never_knew_the_claim_is_silent(attempt: Attempt) -> Non
 # What is left behind
 
 
+@pytest.mark.clause("S-33")
 @on_every_way
 def test_whoever_may_have_made_a_name_removes_it(attempt: Attempt) -> None:
     """Rule 3, P-28, P-42, T-P2, S-33: from the request on, whatever came of it; a name that was refused is not ours."""
@@ -425,6 +439,7 @@ def test_intent_is_settled_only_by_what_is_certain(attempt: Attempt) -> None:
             assert all(isinstance(event, m.PublishRefused) for event in sent), path
 
 
+@pytest.mark.clause("S-32", "P-32")
 def test_clean_up_never_changes_the_result() -> None:
     """P-32, S-32; rows X1 X2 X3: what is left is named, the rest is as if all had gone well."""
     cleaning = {path.state for path in walk(all_attempts()).values() if path.state.phase is Phase.CLEAN_UP}

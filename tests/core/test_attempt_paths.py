@@ -143,6 +143,7 @@ def test_first_publish_merges_what_was_staged(backing: Backing, ledger: bool) ->
     assert (end.acceptance is Acceptance.ACCEPTED) == (backing is not Backing.SOFT or ledger)
 
 
+@pytest.mark.clause("P-10", "P-16")
 @every_backing
 def test_replacement_puts_the_staged_commit_in_place_of_the_abandoned_one(backing: Backing, ledger: bool) -> None:
     """P-10, P-16, K-08; rows L1 N1 NG, H2: the claims' owners are asked about before the head is read."""
@@ -210,6 +211,7 @@ def test_body_that_asks_for_staging_gets_it_after_a_fence_of_its_own(backing: Ba
     assert path.commands[4] == m.ResumeBody(path.attempt.staging_name)
 
 
+@pytest.mark.clause("P-09")
 @every_backing
 def test_body_that_asked_for_staging_and_changed_nothing_is_a_no_op(backing: Backing, ledger: bool) -> None:
     """P-09, P-33; rows F3 F4 F5 F7: nothing is committed; the name it had already is the anchor, and is removed."""
@@ -249,6 +251,7 @@ def test_upload_that_leaves_nothing_to_commit_is_a_no_op(backing: Backing, ledge
 # What the commands carry
 
 
+@pytest.mark.clause("W-24")
 def test_unclean_predecessor_is_waited_for_before_the_fence_under_the_lease() -> None:
     """W-24, architecture 5 `locked`; rows T2 D1: lease, wait, fence 3, revoke, barrier, head."""
     path = play(make_attempt(Backing.LOCKED), {Phase.LEASE: m.LeaseHeld(7, clean=False)})
@@ -258,6 +261,7 @@ def test_unclean_predecessor_is_waited_for_before_the_fence_under_the_lease() ->
     assert m.AwaitTakeover(path.attempt.budget.takeover_wait) in path.commands
 
 
+@pytest.mark.clause("P-24", "H-09")
 @every_backing
 def test_commands_name_this_execution_and_nothing_else(backing: Backing, ledger: bool) -> None:
     """P-24, P-25, P-40, H-09: pinned, or handed on from the answer before: what was committed is claimed and armed."""
@@ -296,6 +300,7 @@ def test_owners_are_asked_about_once_each_in_a_fixed_order() -> None:
     assert m.ReadOwners((("workflow-1", "task-0"), ("workflow-1", "task-1"))) in path.commands
 
 
+@pytest.mark.clause("H-07", "H-08")
 @every_backing
 def test_named_fresh_reads_are_made_as_often_as_documented_and_nothing_else_is_read_again(
     backing: Backing, ledger: bool
@@ -311,6 +316,7 @@ def test_named_fresh_reads_are_made_as_often_as_documented_and_nothing_else_is_r
     assert path.asked[sent:].count("ReloadTask") == (backing is not Backing.SOFT or ledger)
 
 
+@pytest.mark.clause("H-21", "H-24")
 @pytest.mark.parametrize("ledger", [False, True])
 @pytest.mark.parametrize("choices", [{}, ABANDONED, UNCHANGED, {**ABANDONED, **UNCHANGED}], ids=["1", "2", "3", "4"])
 def test_lease_comes_on_top_and_replaces_no_other_guard(ledger: bool, choices: Choices) -> None:
@@ -342,6 +348,7 @@ def test_every_row_is_fired_by_some_way() -> None:
         assert row not in path.rows[:-1], "the shortest way fires its row last and once"
 
 
+@pytest.mark.clause("S-39")
 def test_walking_again_gives_the_same_ways_and_each_can_be_replayed() -> None:
     """S-39: vectors are generated from these ways; they must not change by themselves."""
     soft, locked = make_attempt(), make_attempt(Backing.LOCKED)
@@ -364,6 +371,7 @@ def test_outcome_of_an_attempt_that_has_not_ended_is_a_protocol_error() -> None:
         outcome(start(make_attempt()).state)
 
 
+@pytest.mark.clause("H-10")
 def test_an_attempt_is_what_was_polled() -> None:
     """H-07, H-10: nothing that was pinned changes on any way."""
     for path in walk(all_attempts()).values():

@@ -57,6 +57,7 @@ def values_within(value: object) -> Iterator[Value]:
             yield from values_within(getattr(value, each.name))
 
 
+@pytest.mark.clause("S-39", "P-25")
 def test_every_value_of_every_way_comes_back_as_it_was() -> None:
     """S-39, P-25, T-W9: states, events and commands on the way to every row, and all they are made of."""
     seen: set[Value] = set()
@@ -119,6 +120,7 @@ def _one_of(kind: type[Value]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries(hints).map(make).filter(lambda made: made is not None)
 
 
+@pytest.mark.clause("R-19")
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=20)
 @given(st.data())
@@ -140,6 +142,7 @@ def test_no_two_types_share_a_name_and_none_has_a_field_of_the_frame() -> None:
         assert not {"type", "schema"} & {each.name for each in fields(kind)}
 
 
+@pytest.mark.clause("H-29")
 def test_every_type_is_declared_in_full() -> None:
     """H-29, S-39: the annotation is the schema; no value has a field that could carry a client around the ports."""
     for kind in REGISTRY.values():

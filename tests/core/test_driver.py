@@ -59,6 +59,7 @@ def check_at_rest(world: World) -> None:
     assert history in ([accepted[-1], INPUT], [INPUT])
 
 
+@pytest.mark.clause("P-08", "P-26")
 @by_backing
 def test_first_publish_moves_the_target_from_input_to_exactly_one_commit(backing: Backing, ledger: bool) -> None:
     """P-08, P-24, P-26, S-04: A -> P, nothing left behind."""
@@ -105,6 +106,7 @@ def test_unchanged_retry_takes_an_abandoned_publication_off_the_target(backing: 
     assert (result.result.ref, world.store.history()) == (INPUT, [INPUT])
 
 
+@pytest.mark.clause("S-10")
 def test_read_only_task_touches_nothing() -> None:
     """P-07, S-10: no reload, no head read, no staging; the output is the input."""
     for backing, ledger in BACKINGS:
@@ -162,6 +164,7 @@ def nth_fault(points: list[Failpoint], index: int, fault: Fault) -> dict[str, di
     return {point.port: {point.method: [*([None] * earlier), fault]}}
 
 
+@pytest.mark.clause("P-30")
 @pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
 @by_backing
 def test_any_single_call_going_wrong_loses_nothing(backing: Backing, ledger: bool, fault: Fault) -> None:
@@ -176,6 +179,7 @@ def test_any_single_call_going_wrong_loses_nothing(backing: Backing, ledger: boo
         check_at_rest(world)
 
 
+@pytest.mark.clause("R-05")
 @pytest.mark.parametrize("edge", list(Edge), ids=lambda edge: edge.value)
 @by_backing
 def test_a_crash_at_any_call_loses_nothing(backing: Backing, ledger: bool, edge: Edge) -> None:
@@ -306,6 +310,7 @@ def test_observer_sees_every_step_and_can_change_none() -> None:
     ]
 
 
+@pytest.mark.clause("W-21")
 @pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
 def test_interruption_before_publishing_publishes_nothing(backing: Backing) -> None:
     """Rule 4, W-21, T-W3: losing the attempt while a publication is being prepared refuses it."""
@@ -480,6 +485,7 @@ def test_lease_lost_between_two_steps_refuses() -> None:
     assert world.store.history() == [INPUT]
 
 
+@pytest.mark.clause("W-17")
 def test_busy_lease_refuses_without_waiting() -> None:
     """W-17: busy is an answer."""
     world = World()
@@ -521,6 +527,7 @@ def test_clean_up_tries_everything_whatever_fails() -> None:
     assert world.workspace.removed == ["run-1"]
 
 
+@pytest.mark.clause("H-11")
 def test_accepted_maintenance_lets_an_opted_in_logical_attempt_through_and_no_other() -> None:
     """H-11 to H-16, N-12: the pair of tests that must pass together."""
     for opted_in in (False, True):
@@ -537,6 +544,7 @@ def test_accepted_maintenance_lets_an_opted_in_logical_attempt_through_and_no_ot
         assert len(world.store.history()) == (3 if opted_in else 2)
 
 
+@pytest.mark.clause("L-08", "R-21")
 def test_open_intent_nobody_can_settle_refuses_with_its_operation_id() -> None:
     """R-21, L-08, T-O13: recovery required, and the refusal names what is open."""
     world = World()
@@ -548,6 +556,7 @@ def test_open_intent_nobody_can_settle_refuses_with_its_operation_id() -> None:
     assert "run-1" in result.result.refusal.actual
 
 
+@pytest.mark.clause("S-26")
 def test_policy_epoch_that_moved_refuses() -> None:
     """S-26: workers of two policies never publish beside each other."""
     world = World()
@@ -557,6 +566,7 @@ def test_policy_epoch_that_moved_refuses() -> None:
     assert result.result.refusal.classification is Classification.POLICY_CHANGED
 
 
+@pytest.mark.clause("S-38", "H-01", "H-03", "H-04")
 def test_costs_are_flat_in_history_branches_and_settled_intents() -> None:
     """H-01, H-02, H-03, H-04, S-38, P-14, T-P4: the same calls at any depth, and each head is opened once or twice."""
     for backing, ledger in BACKINGS:
@@ -576,6 +586,7 @@ def test_costs_are_flat_in_history_branches_and_settled_intents() -> None:
         assert costs[0] == costs[1] == costs[2]
 
 
+@pytest.mark.clause("H-02", "H-30")
 def test_meter_counts_operations_apart_from_hops() -> None:
     """H-02, H-05, H-30, T-O17, T-O18: built into the wrapper, each call charged to one class, the sum is the total."""
     world = World()
@@ -592,6 +603,7 @@ def test_outcome_of_an_unfinished_attempt_is_refused() -> None:
         outcome(state)
 
 
+@pytest.mark.clause("P-23", "P-37")
 def test_the_loop_of_an_embedder_needs_nothing_but_start_step_and_outcome() -> None:
     """P-23, P-37: no transaction verb, no callback: commands out, events in."""
     world = World()
@@ -604,6 +616,7 @@ def test_the_loop_of_an_embedder_needs_nothing_but_start_step_and_outcome() -> N
     assert isinstance(outcome(state).result, Completed)
 
 
+@pytest.mark.clause("H-17")
 @by_strong_backing
 def test_owner_that_cannot_be_asked_about_is_not_replaced(backing: Backing, ledger: bool) -> None:
     """H-17, S-16: validation reads are as fresh as the decision they protect; without the authority's word, refuse."""

@@ -104,6 +104,7 @@ def test_decision_is_the_table(backing: Backing, seen: Head | None, changed: str
     assert verdict(decide(case(attempt, seen, changed=False))) == unchanged
 
 
+@pytest.mark.clause("P-18")
 def test_merge_goes_on_top_of_the_input_and_names_the_staged_commit() -> None:
     """P-08, P-18: history A -> P, expected head A."""
     plan = planned(decide(case(make_attempt(Backing.CONDITIONAL), ON_INPUT)))
@@ -123,12 +124,14 @@ def test_no_op_output_is_the_input_also_over_an_abandoned_publication() -> None:
     assert (plan.kind, plan.expected, plan.commit, plan.tree) == (PlanKind.RETURN, CHILD, INPUT, None)
 
 
+@pytest.mark.clause("P-15")
 def test_soft_replaces_any_direct_child_whoever_made_it() -> None:
     """P-15, K-08, 2.5 row 4: the seed's rule, with the hole the seed documents."""
     bare = Case(make_attempt(), staged_ref(make_attempt()), head("X", INPUT))
     assert planned(decide(bare)).kind is PlanKind.REPLACE
 
 
+@pytest.mark.clause("L-03")
 def test_refusal_names_expected_found_and_what_to_do() -> None:
     """P-12, P-36, L-03, L-10: both heads are named; the way out is a new workflow or a person."""
     decision = decide(case(make_attempt(), DEPTH_2))
@@ -141,6 +144,7 @@ def test_refusal_names_expected_found_and_what_to_do() -> None:
     assert merged.refusal.actual == "head M with parents [A, W]"
 
 
+@pytest.mark.clause("P-14")
 def test_decision_looks_at_one_commit_and_its_parents() -> None:
     """P-14, H-01, T-P4: there is nothing else of the history in a case, so no depth can cost a read."""
     assert [each.name for each in fields(Case)] == [
@@ -162,6 +166,7 @@ def test_decision_looks_at_one_commit_and_its_parents() -> None:
 # The clocks
 
 
+@pytest.mark.clause("P-06")
 @pytest.mark.parametrize("backing", STRONG)
 def test_nothing_is_decided_past_the_attempts_own_deadline(backing: Backing) -> None:
     """P-06, architecture 5: late is not even reported, whatever the head shows; one moment earlier is in time."""
@@ -180,6 +185,7 @@ def test_soft_knows_no_local_deadline() -> None:
     assert planned(decide(late)).kind is PlanKind.MERGE
 
 
+@pytest.mark.clause("S-24")
 def test_lease_must_outlast_the_publish_request() -> None:
     """S-24, K-14, 2.8: ``deadline - now > publish timeout``, strictly; only under `locked`."""
     attempt = make_attempt(Backing.LOCKED)
@@ -242,6 +248,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
+@pytest.mark.clause("S-14")
 @given(cases())
 def test_decide_is_total_and_deterministic(any_case: Case) -> None:
     """S-14, S-39: exactly one of merge, replace, return, nothing, refuse, late, and the same again."""
@@ -252,6 +259,7 @@ def test_decide_is_total_and_deterministic(any_case: Case) -> None:
     assert (decision.refusal is None) == isinstance(decision, Allowed | Unneeded)
 
 
+@pytest.mark.clause("S-14", "P-13")
 @given(cases(), st.text(), st.lists(st.tuples(st.text(), st.text())).map(tuple))
 def test_decision_never_reads_what_people_write(
     any_case: Case, message: str, metadata: tuple[tuple[str, str], ...]
@@ -262,6 +270,7 @@ def test_decision_never_reads_what_people_write(
         assert decide(evolve(any_case, head=evolve(any_case.head, commit=scrambled))) == decide(any_case)
 
 
+@pytest.mark.clause("S-13")
 @given(cases())
 def test_what_is_allowed_rests_on_the_input_and_on_a_clean_head(any_case: Case) -> None:
     """S-13, S-16, P-10, P-15: whatever the case, a plan expects the head that was seen, which was acceptable."""
@@ -296,6 +305,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.clause("H-18", "H-26")
 @pytest.mark.parametrize(
     ("seen", "changed", "kind"),
     [(ON_INPUT, True, PlanKind.MERGE), (ON_CHILD, True, PlanKind.REPLACE), (ON_CHILD, False, PlanKind.RETURN)],
@@ -323,6 +333,7 @@ def test_plan_says_what_the_store_has_to_check(backing: Backing, seen: Head, cha
     )
 
 
+@pytest.mark.clause("P-17", "H-25")
 @given(cases())
 def test_only_soft_publishes_without_a_condition(any_case: Case) -> None:
     """H-25, P-17, T-O16: a check made outside the store's own step is no fence, and only soft rests on one."""
@@ -393,6 +404,7 @@ def test_what_is_provably_ours_is_also_verified() -> None:
             assert verified(plan, seen) or not provably_ours(plan, seen)
 
 
+@pytest.mark.clause("R-15")
 def test_recovery_can_neither_report_nor_publish_forward() -> None:
     """K-01, S-07, R-15: rolling forward is finishing the books of what the orchestrator accepted, and nothing else."""
     asked = {
@@ -403,6 +415,7 @@ def test_recovery_can_neither_report_nor_publish_forward() -> None:
     assert compensate(TARGET, INPUT, ON_CHILD, None).kind is PlanKind.RETURN
 
 
+@pytest.mark.clause("H-20")
 def test_recovery_may_only_go_back_one_step() -> None:
     """K-02, H-20: from a direct, single-parent child to its parent, on condition of the head."""
     plan = compensate(TARGET, INPUT, ON_CHILD, "anchor")

@@ -59,6 +59,7 @@ def test_names_that_are_not_ours_are_left_alone() -> None:
     assert abandoned_names(users, None, []) == unknown_names(users, []) == ()
 
 
+@pytest.mark.clause("P-41")
 @given(tasks, numbers, numbers, st.from_regex(r"[0-9a-f]+(-[0-9a-f]+)*", fullmatch=True))
 def test_a_name_tells_the_task_id_it_was_made_for(task: str, number: int, retry: int, task_id: str) -> None:
     """P-41: so that whoever collects can ask about this very attempt."""

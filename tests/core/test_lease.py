@@ -152,6 +152,7 @@ def test_a_request_that_contradicts_itself_cannot_exist(wrong: dict[str, Any]) -
         evolve(request(), **wrong)
 
 
+@pytest.mark.clause("W-16")
 def test_the_constants_are_the_documented_ones() -> None:
     """W-16, W-22, T-W13: ten seconds to live by default, five failures, local deadline before the store's."""
     budget = PublishBudget()
@@ -160,6 +161,7 @@ def test_the_constants_are_the_documented_ones() -> None:
     assert asked.ttl - asked.margin < asked.ttl
 
 
+@pytest.mark.clause("W-18")
 @given(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1), st.text(min_size=1))
 def test_two_targets_never_share_a_lock(first: str, second: str, third: str, fourth: str) -> None:
     """W-18: whatever characters their names are made of."""
@@ -325,6 +327,7 @@ def test_an_acquisition_that_took_too_long_is_never_held(method: str) -> None:
     assert held(World().acquire_with({method: [Mishap(after=VALID - 0.5)]})).until == VALID
 
 
+@pytest.mark.clause("W-19")
 def test_tokens_only_grow() -> None:
     """W-19, T-W5: over clean releases and crashes alike."""
     world = World()
@@ -374,6 +377,7 @@ def test_a_slow_renewal_counts_from_its_sending() -> None:
     assert held(run).until == 4.0 + VALID
 
 
+@pytest.mark.clause("S-24")
 def test_without_renewal_the_deadline_ends_it_before_the_store_does() -> None:
     """W-16, W-20, S-24: at the deadline itself it is over, while the store still has the lock."""
     world = World()
@@ -415,6 +419,7 @@ def test_the_deadline_passes_also_while_a_renewal_is_on_its_way() -> None:
     assert ended(run) is l.LeaseEnd.LOST
 
 
+@pytest.mark.clause("W-22")
 @pytest.mark.parametrize("mishap", [DROPPED, LOST])
 def test_five_unanswered_renewals_in_a_row_are_a_loss(mishap: Mishap) -> None:
     """W-22, N-06: four are not; whether the store renewed or not."""
@@ -496,6 +501,7 @@ def lost_ways() -> list[tuple[l.LeaseState, Event]]:
     ]
 
 
+@pytest.mark.clause("S-25")
 @pytest.mark.parametrize(("state", "event"), lost_ways())
 def test_lost_is_immediate_absorbing_and_asks_for_nothing(state: l.LeaseState, event: Event) -> None:
     """S-25, W-21, T-W3, W-01: the very step that learns of it returns it, with no command and no way back."""
@@ -535,6 +541,7 @@ def test_wanting_to_release_ends_the_hold_at_once() -> None:
     assert l.outcome(run.state) is None
 
 
+@pytest.mark.clause("L-04")
 def test_after_a_crash_the_successor_waits_for_the_lease_and_is_told_that_it_was_unclean() -> None:
     """W-19, W-24, T-W14, T-W10: failover within the time to live; the record outlives the process that wrote it."""
     world = World()
@@ -590,6 +597,7 @@ def test_a_release_nobody_confirmed_still_ends_the_lease(mishap: Mishap, *, clea
     assert held(world.acquire("execution-2")).clean is clean
 
 
+@pytest.mark.clause("L-04")
 @pytest.mark.parametrize("mishap", [DROPPED, LOST, REFUSED])
 def test_a_lease_that_could_not_be_ended_ends_by_itself(mishap: Mishap) -> None:
     """N-04, W-19: released all the same, and the reason is there to be logged."""
@@ -707,6 +715,7 @@ mishaps = st.dictionaries(
 rates = st.sampled_from([1.001 * VALID / TTL, 0.9, 1.0, 1.5])
 
 
+@pytest.mark.clause("S-23")
 @settings(max_examples=400)
 @given(
     st.lists(st.tuples(rates, st.floats(0, 1000), mishaps), min_size=2, max_size=2),
@@ -734,6 +743,7 @@ def test_two_never_believe_to_hold_one_lock_at_the_same_time(
             newest = max([newest, *(hold.token for hold in believed)])
 
 
+@pytest.mark.clause("S-23")
 def test_a_clock_beyond_the_bound_breaks_exclusion() -> None:
     """N-10, S-23: the counterexample that says what the margin is for; a clock at half speed outlives its lease."""
     world = World()

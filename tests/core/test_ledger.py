@@ -133,6 +133,7 @@ def test_text_that_is_no_record_is_refused() -> None:
         assert isinstance(decode(Intent, Entry("intent/op-1", text)), Unreadable)
 
 
+@pytest.mark.clause("R-14")
 def test_an_intent_that_cannot_exist_is_not_made() -> None:
     """R-14 (empty set), T-O4: no targets, one target twice, half confirmed, half staged."""
     whole = intent_of(MAIN, FAR)
@@ -158,6 +159,7 @@ def test_two_targets_never_share_a_prefix(repository: str, branch: str, other: s
     assert same is (one == two)
 
 
+@pytest.mark.clause("R-20")
 @given(names, names, names)
 def test_an_operation_id_is_read_back_from_its_pointer(repository: str, branch: str, operation_id: str) -> None:
     """R-20: the listing alone says which intents are open."""
@@ -291,6 +293,7 @@ def test_settling_writes_settlement_then_audit_then_closes() -> None:
     assert audit.movements == stands.movements
 
 
+@pytest.mark.clause("S-21")
 def test_the_first_settlement_stands() -> None:
     """S-21, T-O6: losing the race is success, and the kind is the winner's."""
     world, intent = _armed()
@@ -346,6 +349,7 @@ def test_a_settlement_or_audit_that_is_not_taken_leaves_the_intent_open(at: int)
         assert world.under("open/") == [records.open_key(MAIN, "op-1")]
 
 
+@pytest.mark.clause("S-20")
 def test_a_settlement_names_every_target() -> None:
     """S-20."""
     world, intent = _armed(MAIN, FAR)
@@ -364,6 +368,7 @@ def test_a_settlement_or_audit_that_cannot_be_read_is_refused_and_kept() -> None
         assert world.under("open/")
 
 
+@pytest.mark.clause("R-17")
 def test_an_audit_that_contradicts_the_settlement_is_refused() -> None:
     """R-17, T-W9: an audit record of another kind is nobody's success."""
     world, intent = _armed()
@@ -391,6 +396,7 @@ def test_closing_keeps_what_it_does_not_know() -> None:
         assert world.entries[key] == '{"schema": 2}'
 
 
+@pytest.mark.clause("L-07")
 def test_closing_a_record_that_never_stands_still_gives_up() -> None:
     """L-07: bounded, also against a record that changes each time it is looked at."""
     world, intent = _armed()
@@ -424,6 +430,7 @@ def test_an_unanswered_closing_is_unknown() -> None:
 # Maintenance and epoch
 
 
+@pytest.mark.clause("H-15")
 def test_only_accepted_maintenance_is_written_down() -> None:
     """H-15, H-16: what a later writer may rebase over."""
     for operation in Operation:
@@ -518,6 +525,7 @@ def test_listing_costs_the_same_with_any_number_of_settled_intents() -> None:
     assert len(world.under("settled/")) == len(world.under("audit/")) == 50
 
 
+@pytest.mark.clause("H-05")
 def test_every_call_of_the_ledger_is_charged_to_the_ledger() -> None:
     """H-05."""
     world, intent = _armed()

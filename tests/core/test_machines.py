@@ -27,6 +27,7 @@ def has_outcome(source: Source, state: AnyState) -> bool:
         return False
 
 
+@pytest.mark.clause("W-14")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_state_that_has_ended_is_explained_and_waits_for_nothing(name: str) -> None:
     """S-25, S-28, S-37, W-14: and what has not ended has no outcome."""
@@ -46,6 +47,7 @@ def test_every_row_fires(name: str) -> None:
     assert fired == {row.id for row in table.definition.rows}
 
 
+@pytest.mark.clause("W-04")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_other_event_is_refused_and_changes_nothing(name: str) -> None:
     """S-25, W-04, W-21: refusal is loud, names the phase and the event, and leaves the state as it was."""

@@ -43,12 +43,14 @@ def test_maintenance_advances_from_its_input(backing: Backing) -> None:
     assert (decision.plan.kind, decision.plan.operation) == (PlanKind.MERGE, Operation.MAINTENANCE)
 
 
+@pytest.mark.clause("S-35", "H-12", "H-23")
 @pytest.mark.parametrize("backing", Backing)
 def test_maintenance_whose_goal_is_met_succeeds_without_a_second_commit(backing: Backing) -> None:
     """H-12, H-23, S-35, T-O6: the head is where and what it wanted; the loser of the race returns success."""
     assert decide(maintaining(head("M", INPUT, tree=TREE), backing=backing)) == Unneeded(CommitRef("M"))
 
 
+@pytest.mark.clause("S-35", "H-14")
 @pytest.mark.parametrize("backing", Backing)
 @pytest.mark.parametrize(
     "seen",
@@ -77,6 +79,7 @@ def test_maintenance_with_nothing_to_do_on_its_input_is_a_no_op() -> None:
 # A logical publication over maintenance
 
 
+@pytest.mark.clause("H-16")
 def test_logical_change_is_published_on_top_of_proven_maintenance() -> None:
     """H-16, N-12: one record, two records; the expected head is the last, and no tree can be foretold."""
     for seen, records in (
@@ -101,6 +104,7 @@ def test_no_op_over_maintenance_leaves_it_alone() -> None:
     assert decide(over(head("M1", INPUT), (INPUT, "M1"), changed=False)) == Unneeded(INPUT)
 
 
+@pytest.mark.clause("H-13")
 @pytest.mark.parametrize(
     ("seen", "records"),
     [

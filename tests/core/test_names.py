@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +55,7 @@ def test_attempt_number_can_be_read_back(logical_task: str, number: int, retry: 
     assert attempt_number(staging_name(MAIN, logical_task, number, retry, task, execution), logical_task) == number
 
 
+@pytest.mark.clause("S-32")
 @given(TEXTS, TEXTS, NUMBERS, TEXTS)
 def test_name_of_one_task_is_never_taken_for_anothers(ours: str, theirs: str, number: int, task: str) -> None:
     """S-32, T-P1: else revoking older names would delete a stranger's."""
@@ -77,6 +79,7 @@ def test_tasks_that_read_alike_have_different_names() -> None:
         assert attempt_number(staging_name(MAIN, theirs, 1, 0, "task", "0b5e"), "a") is None
 
 
+@pytest.mark.clause("R-29")
 def test_what_is_no_staging_name_has_no_number() -> None:
     """S-32, R-29: branches of people, of other programs, and of recovery's own anchors without a number."""
     prefix = task_prefix(MAIN, "a")
@@ -111,6 +114,7 @@ def test_the_task_id_can_be_read_back_whatever_the_execution_is_called(
     assert task_id_of(recovery_name(MAIN, logical_task, number, task_id, execution)) == task_id
 
 
+@pytest.mark.clause("S-31")
 @given(st.uuids(), st.uuids())
 def test_two_executions_never_share_a_name(one: object, other: object) -> None:
     """S-31, P-40, P-42: also of one attempt, delivered twice."""

@@ -54,6 +54,7 @@ def test_task_that_is_gone_proves_nothing() -> None:
 # The truth table
 
 
+@pytest.mark.clause("S-16")
 @pytest.mark.parametrize(
     ("state", "replaceable"),
     [(Standing.DEAD, True), (Standing.LIVE, False), (Standing.ACCEPTED, False), (Standing.UNPROVEN, False)],

@@ -170,6 +170,7 @@ def test_soft_starts_at_once_and_asks_nobody(*, coordination: bool) -> None:
     assert ports.log == []
 
 
+@pytest.mark.clause("W-12")
 def test_disable_is_locked_at_once_without_reading_or_probing() -> None:
     """W-12, S-28: zero probes and zero reads, even where a decision stands."""
     cluster = Cluster()
@@ -194,6 +195,7 @@ def test_auto_without_a_coordination_store_does_not_start_and_says_what_would() 
     assert ports.log == []
 
 
+@pytest.mark.clause("W-11")
 def test_enable_without_a_coordination_store_resolves_with_nothing_stored() -> None:
     """W-11: it requires proof, not agreement; a silent probe is repeated without reading anything."""
     ports = Cluster().ports(SILENT, CONDITIONAL)
@@ -248,6 +250,7 @@ def test_what_the_probe_proves_is_stored_and_used_without_any_lock(
     assert {call.charge for call in ports.log} == {"consensus"}
 
 
+@pytest.mark.clause("L-05", "W-05", "W-07")
 def test_auto_probes_thirty_times_with_doubling_waits_and_then_falls_back() -> None:
     """W-05, W-07, K-06: 30 probes, the exact sequence of waits, and the record says it was silence."""
     cluster = Cluster()
@@ -260,6 +263,7 @@ def test_auto_probes_thirty_times_with_doubling_waits_and_then_falls_back() -> N
     assert stored.evidence is p.Evidence.INDETERMINATE
 
 
+@pytest.mark.clause("W-06")
 def test_one_success_in_thirty_is_enough() -> None:
     """W-06: fail 29 times, succeed on the 30th."""
     ports = Cluster().ports(*[SILENT] * 29, ATOMIC)
@@ -267,6 +271,7 @@ def test_one_success_in_thirty_is_enough() -> None:
     assert ports.count("probe") == 30
 
 
+@pytest.mark.clause("W-10")
 def test_the_stored_decision_is_read_again_before_each_probe() -> None:
     """W-10, T-W7, N-09: one read a probe, in turn; a decision that appears after the first probe ends the probing."""
     cluster = Cluster()
@@ -281,6 +286,7 @@ def test_the_stored_decision_is_read_again_before_each_probe() -> None:
     assert [call.method for call in ports.log] == ["list", "probe", "sleep", "list"]
 
 
+@pytest.mark.clause("L-05")
 def test_enable_gives_up_after_ten_probes_and_stores_nothing() -> None:
     """W-11: ten failures are a start-up error, no lock, no stored negative."""
     cluster = Cluster()
@@ -292,6 +298,7 @@ def test_enable_gives_up_after_ten_probes_and_stores_nothing() -> None:
     assert cluster.stored() == []
 
 
+@pytest.mark.clause("W-15")
 @pytest.mark.parametrize("silence", list(p.OnIndeterminate))
 def test_a_disproof_is_not_asked_again(silence: p.OnIndeterminate) -> None:
     """T-F1, W-15: "not implemented" is an answer. ``auto`` stores it as disproved, whatever silence would do."""
@@ -335,6 +342,7 @@ def test_silence_never_becomes_disproof(reasons: list[str], silence: p.OnIndeter
 # Reading
 
 
+@pytest.mark.clause("W-09")
 @pytest.mark.parametrize("decision", [POSITIVE, DISPROVED, SILENCE])
 def test_auto_adopts_whatever_stands_without_a_probe(decision: p.Decision) -> None:
     """W-09, S-27, CW-31: the first detection wins; later nodes make zero probe calls."""
@@ -382,6 +390,7 @@ def test_the_highest_epoch_counts() -> None:
     assert latest_decision([]) is None
 
 
+@pytest.mark.clause("S-28")
 @pytest.mark.parametrize("policy", [p.Policy.AUTO, p.Policy.ENABLE])
 @pytest.mark.parametrize("mishap", [DROPPED, REFUSED, LOST])
 def test_nobody_decides_without_having_read(policy: p.Policy, mishap: Mishap) -> None:
@@ -500,6 +509,7 @@ def test_a_decision_that_contradicts_its_evidence_cannot_exist(wrong: dict[str, 
 # Storing
 
 
+@pytest.mark.clause("S-29", "W-13")
 @pytest.mark.parametrize("mishap", [DROPPED, REFUSED])
 def test_storing_has_a_budget_of_its_own(mishap: Mishap) -> None:
     """W-13, S-29: storage fails five times, then works; there was one probe, and the waits double from the start."""
@@ -511,6 +521,7 @@ def test_storing_has_a_budget_of_its_own(mishap: Mishap) -> None:
     assert cluster.clock.slept == [0.1, *BACKOFF[:5]]
 
 
+@pytest.mark.clause("S-29")
 def test_probing_does_not_spend_the_budget_of_storing() -> None:
     """S-29: after 30 probes there are still ten tries to store."""
     ports = Cluster().ports(SILENT, create_if_absent=[DROPPED] * 9)
@@ -518,6 +529,7 @@ def test_probing_does_not_spend_the_budget_of_storing() -> None:
     assert (ports.count("probe"), ports.count("create_if_absent")) == (30, 10)
 
 
+@pytest.mark.clause("L-05")
 @pytest.mark.parametrize("mishap", [DROPPED, REFUSED])
 def test_a_node_that_cannot_store_never_uses_its_own_finding(mishap: Mishap) -> None:
     """W-14, S-28: ten failures are an error, not the local value."""
@@ -556,6 +568,7 @@ def met_while_storing(
     return run
 
 
+@pytest.mark.clause("W-08")
 @pytest.mark.parametrize(
     ("probe", "standing", "disagreed"),
     [
@@ -672,6 +685,7 @@ def race(drawn: list[Node], schedule: list[int]) -> tuple[list[p.Resolved], list
     return [end for end in ends if isinstance(end, p.Resolved)], before
 
 
+@pytest.mark.clause("S-26")
 @given(nodes([p.Policy.AUTO]), st.lists(st.integers(0, 2), max_size=60))
 def test_all_auto_nodes_resolve_to_one_decision(drawn: list[Node], schedule: list[int]) -> None:
     """S-26, S-27, S-28, W-08, N-09: whatever they see, in any order, with lost answers: the one that is stored."""
@@ -681,6 +695,7 @@ def test_all_auto_nodes_resolve_to_one_decision(drawn: list[Node], schedule: lis
     assert sum(end.own for end in ends) <= 1
 
 
+@pytest.mark.clause("S-27")
 @given(nodes([p.Policy.AUTO, p.Policy.ENABLE]), st.lists(st.integers(0, 2), max_size=60))
 def test_every_resolved_node_follows_the_stored_decision_of_its_epoch(drawn: list[Node], schedule: list[int]) -> None:
     """S-26, S-27, S-28, K-06: also while ``enable`` raises the epoch; who pins an epoch knows whom it agrees with."""
@@ -693,6 +708,7 @@ def test_every_resolved_node_follows_the_stored_decision_of_its_epoch(drawn: lis
 # The table
 
 
+@pytest.mark.clause("S-28")
 def test_nobody_is_resolved_alone() -> None:
     """S-28, W-14: over the whole state space; resolved by a stored record, or by a policy that needs none."""
     ends = [(state.subject, p.outcome(state)) for state in states("policy")]
@@ -724,6 +740,7 @@ def test_a_foreign_command_is_refused() -> None:
         next(p.perform(Command(), settings()))
 
 
+@pytest.mark.clause("S-27")
 def test_the_decision_is_created_and_never_overwritten() -> None:
     """S-27: the conversation knows no call that changes or deletes a decision."""
     talk = p.perform(p.StoreDecision(POSITIVE), settings())

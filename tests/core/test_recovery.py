@@ -123,6 +123,7 @@ def _trail(world: World, head: str) -> Trail:
     return Trail(Head(commits[0]), tuple(commits), whole=next_look(target, commits[-1]) is None)
 
 
+@pytest.mark.clause("R-08", "R-09", "R-10", "R-11")
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
@@ -141,6 +142,7 @@ def test_every_head_has_its_class(head: str, expected: Class) -> None:
     assert classify(intent_of().targets[0], _trail(empty_world(), head)).kind is expected
 
 
+@pytest.mark.clause("R-12")
 def test_a_missing_branch_is_a_violation() -> None:
     """R-12."""
     assert classify(intent_of().targets[0], Trail(None)).kind is Class.INVARIANT_VIOLATION
@@ -156,6 +158,7 @@ def test_once_confirmed_only_the_ref_counts() -> None:
     assert classify(confirmed, _trail(world, "n1")).kind is Class.OWN_BEFORE_HEAD
 
 
+@pytest.mark.clause("S-19")
 def test_what_the_authority_accepted_must_be_what_is_there() -> None:
     """S-19: a look-alike is not the accepted commit, and an accepted commit that is not like ours is not ours."""
     world = empty_world()
@@ -261,6 +264,7 @@ def _decision(says: str, movement: str, mode: Mode) -> SettlementKind | Ending:
     return K.NOT_PUBLISHED if movement == "none" else K.SUPERSEDED
 
 
+@pytest.mark.clause("S-22", "R-13")
 @pytest.mark.parametrize("confirmed", [False, True])
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(("says", "movement"), list(product(AUTHORITIES, HEADS)))
@@ -390,6 +394,7 @@ def test_exclusive_recovery_needs_grounds() -> None:
             Recovery("op-1", MAIN, Mode.EXCLUSIVE, "operator", grounds=grounds)
 
 
+@pytest.mark.clause("R-16")
 @pytest.mark.parametrize("backing", Backing)
 def test_going_back_shows_the_movement_and_leaves_the_authoritys_view(backing: Backing) -> None:
     """R-16, T-O2, T-O26, D-5: the head is the input again, and the audit says from where."""
@@ -408,6 +413,7 @@ def test_going_back_shows_the_movement_and_leaves_the_authoritys_view(backing: B
     _assert_recovered(world, intent, K.ROLLED_BACK)
 
 
+@pytest.mark.clause("S-09")
 def test_nothing_comes_between_the_last_look_and_the_move() -> None:
     """S-09, CW-29: plan first, then look, then move."""
     world, _ = scene("dead", "ours", confirmed=True)
@@ -563,6 +569,7 @@ def _two(says: str, first: str, second: str, *, confirmed: bool = False) -> tupl
     return world, intent
 
 
+@pytest.mark.clause("S-20")
 @pytest.mark.parametrize(
     ("first", "second", "movement"),
     [
@@ -608,6 +615,7 @@ def test_an_intent_is_settled_from_whichever_target_it_is_found_under() -> None:
     _assert_recovered(world, intent, K.NOT_PUBLISHED)
 
 
+@pytest.mark.clause("R-31")
 def test_recovery_looks_at_the_intents_own_branch() -> None:
     """T-O8, R-20, R-31: two branches of one repository with equal heads; only the one named is looked at and moved."""
     world, _ = scene("dead", "ours", confirmed=True, intent=intent_of(EU))
@@ -632,6 +640,7 @@ def test_each_intent_is_judged_on_a_fresh_look() -> None:
     ]
 
 
+@pytest.mark.clause("L-08")
 def test_one_doubtful_intent_does_not_keep_the_others_from_being_settled() -> None:
     """T-O12, L-08, R-21: the unresolved are named, per target."""
     world, _ = scene("running", "none")
@@ -648,6 +657,7 @@ def test_one_doubtful_intent_does_not_keep_the_others_from_being_settled() -> No
 # Modes, live owners, vanished and unreadable records
 
 
+@pytest.mark.clause("R-07")
 def test_a_clean_target_costs_three_reads() -> None:
     """R-07, S-38: no intents, no work."""
     world = empty_world()
@@ -655,6 +665,7 @@ def test_a_clean_target_costs_three_reads() -> None:
     assert [call.method for call in world.calls] == ["list", "list", "list"]
 
 
+@pytest.mark.clause("R-06")
 @pytest.mark.parametrize(("says", "movement"), list(product(AUTHORITIES, HEADS)))
 def test_a_probe_writes_nothing(says: str, movement: str) -> None:
     """R-06: also on an intent that is settled and only needs closing."""
@@ -669,6 +680,7 @@ def test_a_probe_writes_nothing(says: str, movement: str) -> None:
     assert intent.operation_id in world.under("open/")[0]
 
 
+@pytest.mark.clause("S-22")
 @pytest.mark.parametrize("mode", [Mode.SETTLE_ONLY, Mode.EXCLUSIVE])
 @pytest.mark.parametrize("movement", HEADS)
 @pytest.mark.parametrize("status", [TaskStatus.IN_PROGRESS, TaskStatus.SCHEDULED])
@@ -682,6 +694,7 @@ def test_a_live_owner_is_left_alone(status: TaskStatus, movement: str, mode: Mod
     assert (world.entries, world.heads(), world.names) == (entries, heads, set())
 
 
+@pytest.mark.clause("L-06", "L-10")
 def test_the_advised_action_helps() -> None:
     """T-O13, L-06, L-10: what each refusal tells a person to do makes the next sweep succeed."""
     world, intent = scene("running", "ours")
@@ -819,6 +832,7 @@ def _calls_of(world: World, mode: Mode) -> int:
     return len(copied.calls)
 
 
+@pytest.mark.clause("S-21", "L-06")
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("name", SCENES)
 def test_a_fault_at_any_single_call_changes_nothing_in_the_end(name: str, fault: Fault) -> None:
@@ -862,6 +876,7 @@ def test_a_rollback_that_died_anywhere_is_finished_without_moving_anything_else(
         _assert_recovered(world, intent, K.ROLLED_BACK if back else K.ABANDONED)
 
 
+@pytest.mark.clause("L-07")
 @pytest.mark.parametrize("name", SCENES)
 def test_two_sweeps_at_once_both_end_with_one_audit(name: str) -> None:
     """L-07, D-9, T-O7: every way of interleaving them once and once again."""
@@ -895,6 +910,7 @@ def test_an_exclusive_and_a_settle_only_sweep_agree_on_one_kind() -> None:
         _assert_recovered(world, intent, kind)
 
 
+@pytest.mark.clause("S-21")
 @given(st.sampled_from(["rolled back", "rolled back, armed", "part rolled back"]), st.lists(st.sampled_from([0, 1, 2])))
 def test_any_interleaving_of_three_sweeps_agrees_on_one_kind(name: str, schedule: list[int]) -> None:
     """L-07, CW-29, T-O3: a rollback is never written down as *not published*, whoever looks when."""
@@ -924,6 +940,7 @@ def test_the_owner_and_a_sweep_settle_at_once() -> None:
         _assert_recovered(world, intent, kind)
 
 
+@pytest.mark.clause("R-18")
 def test_a_crash_between_the_removals_is_finished_by_the_next_sweep() -> None:
     """CW-24, R-18: the record is gone, a pointer is left; it is closed without a second audit."""
     world, intent = _two("dead", "none", "none")
@@ -1049,6 +1066,7 @@ def _sources() -> Iterator[ast.Module]:
             yield ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.clause("S-07")
 def test_no_recovery_command_is_a_report() -> None:
     """K-01, S-07: over the commands, and over every call that ledger and recovery spell out."""
     asked = {row.ask.command.__name__ for row in RECOVERY.definition.rows if row.ask is not None}
@@ -1090,6 +1108,7 @@ def test_the_charges_are_the_ledgers_but_for_the_one_move() -> None:
     assert {call.method for call in world.calls if call.charge != "ledger"} == {"publish", "wall"}
 
 
+@pytest.mark.clause("S-38")
 def test_sweeping_costs_the_same_with_any_number_of_settled_intents_and_other_targets() -> None:
     """S-38, L-08."""
     costs: set[int] = set()

@@ -193,6 +193,7 @@ def test_only_publishing_is_charged_to_the_target() -> None:
     assert PORT_CALLS["store"]["publish"] == "target"
 
 
+@pytest.mark.clause("R-30")
 def test_every_call_has_exactly_two_failpoints() -> None:
     """R-30: generated from the ports, one before and one after."""
     assert len(CATALOGUE) == 56

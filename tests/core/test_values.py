@@ -349,6 +349,7 @@ def test_a_budget_that_just_fits_is_accepted(changes: dict[str, float]) -> None:
     assert {name: getattr(made, name) for name in changes} == changes
 
 
+@pytest.mark.clause("P-35")
 def test_the_total_is_what_a_publication_may_need() -> None:
     """P-35: the publish call, the completion reserve, heartbeat and shutdown grace."""
     assert PublishBudget().total == 5.0 + 10.0 + 5.0 + 10.0

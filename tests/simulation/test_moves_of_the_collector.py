@@ -152,6 +152,7 @@ def test_data_goes_after_the_step_the_name_and_a_barrier() -> None:
     assert emptied.world.rare.hollow == ("C0",)
 
 
+@pytest.mark.clause("S-34")
 def test_data_of_an_open_intent_stays() -> None:
     """S-34, T-O23: recovery may still have to look at it."""
     armed = RunPath(Model(setting(Backing.CONDITIONAL, attempts=1, ledger=True, **WITH_DATA)))
@@ -161,6 +162,7 @@ def test_data_of_an_open_intent_stays() -> None:
     assert not armed.can("collector empty")
 
 
+@pytest.mark.clause("S-34")
 @by_backing
 @pytest.mark.parametrize("bounds", [{"attempts": 2}, {"attempts": 1, "reruns": 1}], ids=["retry", "rerun"])
 def test_data_that_waits_as_long_as_the_claims_is_never_missed(backing: Backing, bounds: dict[str, object]) -> None:

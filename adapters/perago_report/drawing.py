@@ -27,7 +27,7 @@ _CLASS: Mapping[Standing, str] = {
 
 
 def hue(told: Story, lane: str) -> str:
-    """Give the style class of a lane: a colour per execution, one each for strangers and faults, ink for the rest."""
+    """Return the style class of a lane: a colour per execution, one each for strangers and faults, ink for the rest."""
     if lane in told.executions:
         return f"run-{told.executions.index(lane) % HUES}"
     return lane if lane in {"stranger", "fault"} else "plain"
@@ -46,7 +46,7 @@ class Canvas(Value):
     height: float
 
     def spot(self, node: Node) -> tuple[float, float]:
-        """Give the centre of a commit."""
+        """Return the centre of a commit."""
         return self.centres[node.place.column], _TOP + _HEIGHT / 2 + node.place.line * _LINE
 
 

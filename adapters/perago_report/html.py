@@ -123,7 +123,7 @@ def _card(told: Story, title: str, lines: Sequence[Line], *, empty: str = "") ->
 
 
 def _kind(standing: str) -> str:
-    """Give the style class of a word; words nobody has a colour for are plain."""
+    """Return the style class of a word; words nobody has a colour for are plain."""
     first = standing.split(" ", 1)[0]
     return first if first in {"accepted", "timed", "failed", "dead", "begun", "sent", "ended"} else "neutral"
 

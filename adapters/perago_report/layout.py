@@ -8,7 +8,7 @@ from perago_report.scenes import Place
 
 
 def places(refs: Sequence[str], branch: Collection[str], parents: Mapping[str, tuple[str, ...]]) -> Mapping[str, Place]:
-    """Give each commit a place of its own. Parents come before their children."""
+    """Return each commit a place of its own. Parents come before their children."""
     depths: dict[str, int] = {}
     for ref in refs:
         depths[ref] = 1 + max((depths[each] for each in parents.get(ref, ()) if each in depths), default=-1)

@@ -68,7 +68,7 @@ class Seen:
                 self._stands(word.task_id, word.status, word.ref)
 
     def line(self, tips: Iterable[str]) -> set[str]:
-        """Give these commits and all their ancestors that are known."""
+        """Return these commits and all their ancestors that are known."""
         found: set[str] = set()
         left = list(tips)
         while left:
@@ -79,7 +79,7 @@ class Seen:
         return found
 
     def lost(self) -> str:
-        """Give an accepted result that was left out of a branch that holds what it was based on (S-01)."""
+        """Return an accepted result that was left out of a branch that holds what it was based on (S-01)."""
         branch = self.line([self.head])
         for ref in sorted(self.accepted - branch):
             if set(self.parents.get(ref, ())) & branch:

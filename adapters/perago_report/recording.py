@@ -32,7 +32,7 @@ class Recording(Value):
 
     @property
     def ended(self) -> bool:
-        """Say whether the execution came to its own end."""
+        """Return whether the execution came to its own end."""
         return bool(self.records) and self.records[-1].next == Phase.DONE.name
 
 
@@ -98,7 +98,7 @@ def read(lines: Iterable[str], name: str) -> Recording:
 
 
 def moments(recordings: Sequence[Recording], words: Sequence[Word]) -> tuple[tuple[int, Moment], ...]:
-    """Give everything that happened with its time, in order."""
+    """Return everything that happened with its time, in order."""
     open_tasks = {word.task_id for word in words if word.status.is_open}
     found = [each for who in recordings for each in _of(who, is_open=who.attempt.task_id in open_tasks)]
     found += [(word.ended_at, GivenUp(word)) for word in words if word.ended_at and word.status in _GIVEN_UP]

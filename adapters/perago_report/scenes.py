@@ -113,5 +113,5 @@ class Story(Value):
     verdict: str = "Nothing is broken in this run."
 
     def opens(self) -> int:
-        """Give the number of the step to look at first."""
+        """Return the number of the step to look at first."""
         return self.breaks or len(self.scenes)

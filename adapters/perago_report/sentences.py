@@ -90,7 +90,7 @@ def peer(asked: Command) -> str:
 
 
 def is_read(asked: Command) -> bool:
-    """Say whether what matters about a command comes back."""
+    """Return whether what matters about a command comes back."""
     return type(asked).__name__ in READS or isinstance(asked, m.PrepareWorkspace)
 
 

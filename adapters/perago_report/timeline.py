@@ -65,7 +65,7 @@ def tell(
 
 
 def _target(recordings: Iterable[Recording]) -> Target:
-    """Give the target the run is about: that of its first attempt that has one."""
+    """Return the target the run is about: that of its first attempt that has one."""
     found = [who.attempt.target for who in recordings if who.attempt.input != who.attempt.target.branch]
     return found[0] if found else Target("-", "-")
 

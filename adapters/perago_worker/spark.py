@@ -61,7 +61,7 @@ def with_spark(
     keep: int,
     listener: NoteListener,
 ) -> Generator[StoppableWorkspace]:
-    """Give a workspace for tasks of both kinds; that for files itself, if no task is on Spark.
+    """Return a workspace for tasks of both kinds; that for files itself, if no task is on Spark.
 
     On leaving, no process of a Spark body runs any more.
     """
@@ -87,7 +87,7 @@ def with_spark(
 
 
 def spark_tasks(tasks: Mapping[str, TaskDefinition]) -> dict[str, SparkTask]:
-    """Give the tasks that work on Spark data sets, as a Spark workspace wants them."""
+    """Return the tasks that work on Spark data sets, as a Spark workspace wants them."""
     from perago_spark import SparkTask  # noqa: PLC0415  only who has such tasks needs it
 
     return {

@@ -53,7 +53,7 @@ def figures(lake: Lake, mebibytes: int) -> Figures:
 def _measure(lake: Lake, mebibytes: int, at: Path) -> Figures:
     before = _memory()
     folder = lake.folder(at, lake.commit({"first": b"first"}))
-    large = folder.room.work / "large"
+    large = folder.sandbox.work / "large"
     with large.open("wb") as file:
         for _ in range(mebibytes):
             file.write(os.urandom(_BLOCK))
@@ -65,7 +65,7 @@ def _measure(lake: Lake, mebibytes: int, at: Path) -> Figures:
     begun = time.perf_counter()
     fetched = lake.folder(at, ref, cache=Cache(at / "empty cache", 1 << 34))
     back = time.perf_counter() - begun
-    same = _digest(fetched.room.work / "large") == _digest(large)
+    same = _digest(fetched.sandbox.work / "large") == _digest(large)
     return Figures(out, back, before, _memory(), same)
 
 

@@ -17,7 +17,7 @@ from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs.store import LakeFSStore
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.folder import Folder, Origin
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.stack import SystemClock
 from tests.support.lakefs.lake import WIDTH, Lake
 
@@ -51,14 +51,14 @@ class Editing:
     folder: Folder | None = field(default=None, init=False)
 
     def prepare(self, attempt: Attempt) -> Answer[None]:
-        room = Rooms(self.root).enter(attempt.staging_name)
+        room = Sandboxes(self.root).enter(attempt.staging_name)
         origin = Origin(self.lake.source(attempt.input), self.lake.repository, attempt.input, self.prefix, False)  # noqa: FBT003
         self.folder = Folder.make(room, origin, self.cache, width=WIDTH, trusts_times=True)
         return Done(None)
 
     def run(self, attempt: Attempt) -> Answer[BodyEvent]:
         assert self.folder is not None
-        edited = self.folder.room.work / EDITED
+        edited = self.folder.sandbox.work / EDITED
         edited.write_bytes(os.urandom(edited.stat().st_size))
         return Done(BodyDone(attempt.execution, changed=True, output="{}"))
 
@@ -72,7 +72,7 @@ class Editing:
         return Done(None)
 
     def remove(self, attempt: Attempt) -> Answer[None]:
-        Rooms(self.root).leave(attempt.staging_name)
+        Sandboxes(self.root).leave(attempt.staging_name)
         return Done(None)
 
 

@@ -54,7 +54,7 @@ def staging(server: LakeFS, at: Path) -> None:
     lake = Lake.on(server)
     folder = lake.folder(at, lake.commit({"first": b"first"}))
     for path in numbered(COUNT, prefix=""):
-        (folder.room.work / path).write_bytes(os.urandom(SIZE))
+        (folder.sandbox.work / path).write_bytes(os.urandom(SIZE))
     changes = folder.changes()
     ours = theirs = 0.0
     for number in range(ROUNDS):
@@ -65,7 +65,7 @@ def staging(server: LakeFS, at: Path) -> None:
                 folder.upload(changes, sink, width=WIDTH)
                 ours += time.perf_counter() - begun
             else:
-                raw_upload(lake, sink.name, folder.room.work, list(changes.written))
+                raw_upload(lake, sink.name, folder.sandbox.work, list(changes.written))
                 theirs += time.perf_counter() - begun
     print(f"stage {COUNT:,} files of {SIZE >> 10} KiB, {WIDTH} at once:")
     print(f"  urllib3 and threads {theirs / ROUNDS:6.2f} s")
@@ -77,7 +77,7 @@ def many(server: LakeFS, at: Path) -> None:
     lake = Lake.on(server)
     folder = lake.folder(at, lake.commit({"first": b"first"}))
     for path in numbered(MANY, prefix=""):
-        (folder.room.work / path).write_bytes(os.urandom(SMALL))
+        (folder.sandbox.work / path).write_bytes(os.urandom(SMALL))
     changes, sink = folder.changes(), lake.sink()
     out = timed(lambda: folder.upload(changes, sink, width=WIDTH))
     ref = lake.committed(sink.name)

@@ -47,7 +47,7 @@ def test_one_edited_file_of_many_is_one_listing_the_reads_and_one_upload(
     folder = late.folder(tmp_path, ref, "d/", cache=cache)
     assert proxy.counts(lambda request: request.method) == {"GET": 251}
     sink = late.sink(ref)
-    (folder.room.work / "00007.bin").write_bytes(b"edited")
+    (folder.sandbox.work / "00007.bin").write_bytes(b"edited")
     proxy.forget()
     assert folder.upload(folder.changes(), sink, width=WIDTH) == 1
     assert proxy.counts(lambda request: request.method) == {"POST": 1}
@@ -61,7 +61,7 @@ def test_equal_contents_are_fetched_once(lake: Lake, proxy: FaultyProxy, tmp_pat
     ref = lake.commit({f"copy-{index}": b"the same" for index in range(20)})
     folder = lake.through(proxy.url).folder(tmp_path, ref)
     assert len(proxy.seen) == 2
-    assert {path.read_bytes() for path in folder.room.work.iterdir()} == {b"the same"}
+    assert {path.read_bytes() for path in folder.sandbox.work.iterdir()} == {b"the same"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_untouched_objects_keep_their_content_type_and_attributes(lake: Lake, tm
     ref = lake.commit({"d/edited": b"before"})
     before = lake.about(ref, "d/page")
     folder, sink = lake.folder(tmp_path, ref, "d/"), lake.sink(ref)
-    (folder.room.work / "edited").write_bytes(b"after")
+    (folder.sandbox.work / "edited").write_bytes(b"after")
     folder.upload(folder.changes(), sink, width=WIDTH)
     staged = lake.committed(sink.name)
     assert lake.about(staged, "d/page") == before
@@ -86,11 +86,11 @@ def test_hooks_and_odd_keys_survive_a_body_that_clears_its_folder(lake: Lake, tm
     kept = {HOOK: HARMLESS, "a//b": b"odd", "./c": b"odd", "full/": b"a marker with bytes"}
     ref = lake.commit({**kept, "x": b"x", "dir/y": b"y", "empty/": b""})
     folder, sink = lake.folder(tmp_path, ref), lake.sink(ref)
-    assert {path.name for path in folder.room.work.iterdir()} == {"x", "dir", "empty"}
-    (folder.room.work / "x").unlink()
-    (folder.room.work / "dir" / "y").unlink()
-    (folder.room.work / "dir").rmdir()
-    (folder.room.work / "empty").rmdir()
+    assert {path.name for path in folder.sandbox.work.iterdir()} == {"x", "dir", "empty"}
+    (folder.sandbox.work / "x").unlink()
+    (folder.sandbox.work / "dir" / "y").unlink()
+    (folder.sandbox.work / "dir").rmdir()
+    (folder.sandbox.work / "empty").rmdir()
     folder.upload(folder.changes(), sink, width=WIDTH)
     staged = lake.committed(sink.name)
     assert {path: lake.read(staged, path) for path in kept} == kept
@@ -219,7 +219,7 @@ def test_progress_knows_its_totals_from_the_beginning_and_ends_at_them(lake: Lak
     assert [each.bytes for each in told] == sorted(each.bytes for each in told)
     assert (told[-1].files, told[-1].bytes) == (30, total)
     for path in ("a", "b"):
-        (folder.room.work / path).write_bytes(os.urandom(300_000))
+        (folder.sandbox.work / path).write_bytes(os.urandom(300_000))
     told.clear()
     folder.upload(folder.changes(), lake.sink(), width=WIDTH, moved=told.append)
     assert told[-1] == Moved(2, 600_000, 2, 600_000)
@@ -230,7 +230,7 @@ def test_progress_of_bytes_that_are_sent_again_still_ends_at_the_total(
     lake: Lake, proxy: FaultyProxy, tmp_path: Path
 ) -> None:
     folder, sink = lake.folder(tmp_path, lake.commit({"first": b""})), lake.through(proxy.url).sink()
-    (folder.room.work / "x").write_bytes(os.urandom(300_000))
+    (folder.sandbox.work / "x").write_bytes(os.urandom(300_000))
     proxy.script = when(is_upload, LOSE_ANSWER, times=1)
     told: list[Moved] = []
     folder.upload(folder.changes(), sink, width=WIDTH, moved=told.append)
@@ -246,11 +246,11 @@ def test_ten_thousand_objects_go_out_and_come_back(lake: Lake, tmp_path: Path) -
     folder, sink = lake.folder(tmp_path, lake.commit({"first": b"first"})), lake.sink()
     files = numbered(10_000, size=16 << 10, prefix="")
     for path, content in files.items():
-        (folder.room.work / path).write_bytes(content)
+        (folder.sandbox.work / path).write_bytes(content)
     assert folder.upload(folder.changes(), sink, width=WIDTH) == 10_000
     back = lake.folder(tmp_path, lake.committed(sink.name), cache=Cache(tmp_path / "empty cache", 1 << 34))
     assert back.fetched == 10_001
-    assert all((back.room.work / path).read_bytes() == content for path, content in files.items())
+    assert all((back.sandbox.work / path).read_bytes() == content for path, content in files.items())
 
 
 def test_a_gibibyte_goes_out_and_comes_back_in_less_than_100_mb(lake: Lake) -> None:

@@ -18,7 +18,7 @@ from perago_worker.api.registry import Registry
 from perago_worker.bodies.notes import Note, Transferred
 from perago_worker.bodies.pool import Bodies
 from perago_worker.folders.cache import Cache
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.workspace import Limits, LocalWorkspace, Readable
 from perago_worker.runtime.assignment import place_of
 from perago_worker.runtime.attempt import Node, Runtime, pin
@@ -144,9 +144,9 @@ class Bench:
         files = {path: repository.blobs[address] for path, address in repository.tree(head).items()}
         return Ran(result, tuple(self.notes), head, files)
 
-    def rooms(self) -> tuple[str, ...]:
-        """Name the rooms that exist, of living executions too."""
-        return Rooms(self.folder / "work").names()
+    def sandboxes(self) -> tuple[str, ...]:
+        """Name the sandboxes that exist, of living executions too."""
+        return Sandboxes(self.folder / "work").names()
 
     def branches(self) -> set[str]:
         """Name all branches, staging names too."""

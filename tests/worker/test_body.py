@@ -237,7 +237,7 @@ def test_a_cancelled_attempt_ends_its_body_or_never_starts_it(bench: Bench) -> N
     assert bench.workspace.run(late) == Done(BodyFailed(late.execution, "the body was stopped: lost"))
     for each in (early, late):
         assert bench.workspace.remove(each) == Done(None)
-    assert bench.rooms() == ()
+    assert bench.sandboxes() == ()
 
 
 def children_of(pid: int) -> list[int]:

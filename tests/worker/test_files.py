@@ -24,7 +24,7 @@ from perago_worker.folders.cache import Cache
 from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
 from perago_worker.folders.folder import Folder, Origin
 from perago_worker.folders.keys import layout_of
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.tree import Changes, Difference, Tree, clock_of, keeps_change_times, scan
 from tests.worker.support import FILES, MAIN, Bench, given
 
@@ -82,19 +82,19 @@ class Uploads:
 
 @define
 class Place:
-    """A root with rooms and a cache; each ``make`` is another execution."""
+    """A root with sandboxes and a cache; each ``make`` is another execution."""
 
     root: Path
     limit: int = 1 << 30
     made: int = 0
-    rooms: Rooms = field(init=False)
+    sandboxes: Sandboxes = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.rooms = Rooms(self.root / "rooms")
+        self.sandboxes = Sandboxes(self.root / "rooms")
 
     def make(self, source: Contents, prefix: str = "", *, read_only: bool = False, trusts_times: bool = True) -> Folder:
         self.made += 1
-        room = self.rooms.enter(f"run-{self.made}")
+        room = self.sandboxes.enter(f"run-{self.made}")
         origin = Origin(source, "lake", CommitRef("A"), prefix, read_only)
         return Folder.make(room, origin, self.cache(), width=4, trusts_times=trusts_times)
 
@@ -122,7 +122,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_only_the_prefix_is_fetched_and_a_sibling_with_the_same_beginning_is_not(place: Place) -> None:
     source = Contents({"sales/a": b"1", "sales/deep/b": b"2", "sales-2024/c": b"3", "sales": b"4"})
     folder = place.make(source, "sales/")
-    assert tree(folder.room.work) == {"a": b"1", "deep/b": b"2"}
+    assert tree(folder.sandbox.work) == {"a": b"1", "deep/b": b"2"}
     assert sorted(source.gets) == ["sales/a", "sales/deep/b"]
 
 
@@ -142,10 +142,10 @@ def test_a_store_without_checksums_is_cached_by_place(place: Place) -> None:
 def test_a_body_that_edits_in_place_cannot_poison_the_cache(place: Place) -> None:
     source = Contents({"a.txt": b"alpha"})
     first = place.make(source)
-    with (first.room.work / "a.txt").open("r+b") as file:
+    with (first.sandbox.work / "a.txt").open("r+b") as file:
         file.write(b"OMEGA")
     assert first.changes() == Changes(("a.txt",), ())
-    assert tree(place.make(source).room.work) == {"a.txt": b"alpha"}
+    assert tree(place.make(source).sandbox.work) == {"a.txt": b"alpha"}
     assert len(source.gets) == 1
 
 
@@ -161,11 +161,11 @@ def test_a_content_that_does_not_arrive_is_not_kept(place: Place, wrong: str, sh
 def test_a_truncated_entry_is_fetched_again(place: Place) -> None:
     """After a power failure a file may be there without its bytes."""
     source = Contents({"a": b"alpha"})
-    place.rooms.leave(place.make(source).room.folder.name)
+    place.sandboxes.leave(place.make(source).sandbox.folder.name)
     (entry,) = place.entries()
     entry.chmod(0o600)
     entry.write_bytes(b"al")
-    assert tree(place.make(source).room.work) == {"a": b"alpha"}
+    assert tree(place.make(source).sandbox.work) == {"a": b"alpha"}
     assert len(source.gets) == 2
 
 
@@ -175,11 +175,11 @@ def test_the_cache_stays_below_its_limit_and_spares_what_is_in_use(tmp_path: Pat
     for _ in range(8):
         folder = place.make(Contents({f"x{n}": os.urandom(4096) for n in range(5)}))
         assert len(place.entries()) <= 25
-        place.rooms.leave(folder.room.folder.name)
+        place.sandboxes.leave(folder.sandbox.folder.name)
         place.cache().trim()
     assert len(place.entries()) <= 20
     kept = {path.read_bytes() for path in place.entries()}
-    assert set(tree(held.room.work).values()) <= kept, "in use, however old"
+    assert set(tree(held.sandbox.work).values()) <= kept, "in use, however old"
 
 
 def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
     sources = [Contents({"x": bytes([number]) * 4096}) for number in range(4)]
     for number in (0, 1, 2, 0, 3):
         time.sleep(0.01)
-        place.rooms.leave(place.make(sources[number]).room.folder.name)
+        place.sandboxes.leave(place.make(sources[number]).sandbox.folder.name)
     place.cache().trim()
     left = {path.read_bytes()[0] for path in place.entries()}
     assert left == {0, 3}
@@ -212,17 +212,17 @@ def test_directory_markers_are_folders_and_odd_keys_are_left_alone(place: Place)
     odd = {"d/": b"", "d/e/": b"", "a//b": b"1", "x/./y": b"2", "full/": b"3", "ok": b"4", "sp ace/ü\n": b"5"}
     source = Contents({"p/": b"", **{f"p/{key}": data for key, data in odd.items()}})
     folder = place.make(source, "p/")
-    assert tree(folder.room.work) == {"ok": b"4", "sp ace/ü\n": b"5"}
-    assert (folder.room.work / "d" / "e").is_dir()
+    assert tree(folder.sandbox.work) == {"ok": b"4", "sp ace/ü\n": b"5"}
+    assert (folder.sandbox.work / "d" / "e").is_dir()
     assert folder.layout.left_alone == 3
     assert not folder.changes(), "what cannot be shown is not deleted"
 
 
 def test_a_folder_that_is_removed_takes_its_marker_along(place: Place) -> None:
     folder = place.make(Contents({"p/d/": b"", "p/d/a": b"1", "p/kept/": b""}), "p/")
-    (folder.room.work / "d" / "a").unlink()
-    (folder.room.work / "d").rmdir()
-    (folder.room.work / "d").write_bytes(b"now a file")
+    (folder.sandbox.work / "d" / "a").unlink()
+    (folder.sandbox.work / "d").rmdir()
+    (folder.sandbox.work / "d").write_bytes(b"now a file")
     assert folder.changes() == Changes(("d",), ("d/a", "d/"))
 
 
@@ -252,7 +252,7 @@ def test_a_file_system_that_changes_names_is_noticed(place: Place, monkeypatch: 
 def test_change_is_a_matter_of_content(place: Place) -> None:
     names = ("same", "edited", "rewritten", "deleted", "touched", "longer")
     folder = place.make(Contents({name: name.encode() for name in names}))
-    work = folder.room.work
+    work = folder.sandbox.work
     (work / "edited").write_bytes(b"EDITED")
     (work / "rewritten").write_bytes(b"rewritten")
     (work / "deleted").unlink()
@@ -274,28 +274,28 @@ def test_a_sly_edit_that_keeps_size_and_times_is_a_change(bench: Bench) -> None:
 def test_a_file_that_changed_in_the_tick_the_folder_was_made_is_read(place: Place, later: int, noticed: bool) -> None:
     """The racy case: an edit within one tick leaves every time as it was. Only a file older than that is trusted."""
     folder = place.make(Contents({"a": b"before"}))
-    (folder.room.work / "a").write_bytes(b"after!")
-    now = scan(folder.room.work)
+    (folder.sandbox.work / "a").write_bytes(b"after!")
+    now = scan(folder.sandbox.work)
     settled = now.files["a"].changed + later
     as_if_unchanged = Difference(now.files, folder.difference.originals, settled)
-    assert bool(as_if_unchanged.with_now(folder.room.work, now)) is noticed
+    assert bool(as_if_unchanged.with_now(folder.sandbox.work, now)) is noticed
 
 
 def test_a_file_nobody_touched_is_not_read_again(place: Place) -> None:
     folder = place.make(Contents({"a": b"alpha"}))
-    before = scan(folder.room.work)
-    while clock_of(folder.room.scratch) <= max(seen.changed for seen in before.files.values()):
+    before = scan(folder.sandbox.work)
+    while clock_of(folder.sandbox.scratch) <= max(seen.changed for seen in before.files.values()):
         time.sleep(0.001)
-    nowhere = {"a": folder.room.input / "nowhere"}
-    trusting = Difference(before.files, nowhere, clock_of(folder.room.scratch))
-    assert not trusting.with_now(folder.room.work, before)
+    nowhere = {"a": folder.sandbox.input / "nowhere"}
+    trusting = Difference(before.files, nowhere, clock_of(folder.sandbox.scratch))
+    assert not trusting.with_now(folder.sandbox.work, before)
     with pytest.raises(FileNotFoundError):
-        Difference(before.files, nowhere, 0).with_now(folder.room.work, before)
+        Difference(before.files, nowhere, 0).with_now(folder.sandbox.work, before)
 
 
 def test_a_file_put_in_the_place_of_another_is_compared(place: Place) -> None:
     folder = place.make(Contents({"a": b"one", "b": b"two"}))
-    work = folder.room.work
+    work = folder.sandbox.work
     (work / "a").rename(work / "c")
     (work / "b").rename(work / "a")
     (work / "c").rename(work / "b")
@@ -313,10 +313,10 @@ def test_the_file_system_is_asked_whether_it_notices_every_write(tmp_path: Path)
 
 def test_only_changes_are_uploaded_with_one_link_under_the_prefix(place: Place) -> None:
     folder = place.make(Contents({f"p/{name}": name.encode() for name in ("a", "b", "c", "d")}), "p/")
-    (folder.room.work / "a").write_bytes(b"new a")
-    (folder.room.work / "e").write_bytes(b"new e")
-    (folder.room.work / "c").unlink()
-    (folder.room.work / "d").unlink()
+    (folder.sandbox.work / "a").write_bytes(b"new a")
+    (folder.sandbox.work / "e").write_bytes(b"new e")
+    (folder.sandbox.work / "c").unlink()
+    (folder.sandbox.work / "d").unlink()
     sink = Uploads()
     assert folder.upload(folder.changes(), sink, width=4) == 3
     assert sink.puts == {"p/a": b"new a", "p/e": b"new e"}
@@ -336,7 +336,7 @@ def test_an_upload_says_whether_it_failed_or_nobody_knows(
     place: Place, put: Answer[Stored] | None, link: Answer[None], error: type[Exception]
 ) -> None:
     folder = place.make(Contents({}))
-    (folder.room.work / "new").write_bytes(b"x")
+    (folder.sandbox.work / "new").write_bytes(b"x")
     sink = Uploads(put_answer=put, link_answer=link)
     with pytest.raises(error):
         folder.upload(folder.changes(), sink, width=2)
@@ -345,10 +345,10 @@ def test_an_upload_says_whether_it_failed_or_nobody_knows(
 
 def test_a_link_planted_after_the_comparison_is_not_followed(place: Place) -> None:
     folder = place.make(Contents({}))
-    (folder.room.work / "new").write_bytes(b"x")
+    (folder.sandbox.work / "new").write_bytes(b"x")
     changes = folder.changes()
-    (folder.room.work / "new").unlink()
-    (folder.room.work / "new").symlink_to("/etc/hostname")
+    (folder.sandbox.work / "new").unlink()
+    (folder.sandbox.work / "new").symlink_to("/etc/hostname")
     sink = Uploads()
     with pytest.raises(OSError, match="symbolic links"):
         folder.upload(changes, sink, width=2)
@@ -377,7 +377,7 @@ def test_a_store_that_does_not_answer_while_reading_fails_the_attempt_and_nothin
     ran = bench.run("write")
     assert isinstance(ran.result, Failed)
     assert "could not be read: the test says no" in str(ran.result.refusal)
-    assert bench.rooms() == ()
+    assert bench.sandboxes() == ()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -393,8 +393,8 @@ place = Place(Path(sys.argv[1]), limit=6 * 4096, made=int(sys.argv[2]) * 1000)
 for _ in range(40):
     files = {f"f{n}": bytes([n]) * 4096 for n in chance.sample(range(12), 5)}
     folder = place.make(Contents(files))
-    assert tree(folder.room.work) == files
-    place.rooms.leave(folder.room.folder.name)
+    assert tree(folder.sandbox.work) == files
+    place.sandboxes.leave(folder.sandbox.folder.name)
     place.cache().trim()
 print("fine")
 """
@@ -443,7 +443,7 @@ class Counting(Uploads):
 place = Place(Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 folder = place.make(Large({}))
-with (folder.room.work / "big").open("r+b") as file: file.seek(399 << 20); file.write(b"x")
+with (folder.sandbox.work / "big").open("r+b") as file: file.seek(399 << 20); file.write(b"x")
 changes = folder.changes()
 folder.upload(changes, Counting(), width=2)
 print(changes.written, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)

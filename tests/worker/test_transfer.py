@@ -13,7 +13,7 @@ from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.folder import Folder, Origin
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.transfer import Direct
 from perago_worker.folders.transfer_progress import Moved, MovedListener, Tally, Watched, nobody, paced
 from tests.worker.test_files import Contents, Uploads
@@ -33,7 +33,7 @@ class DirectUploads(Uploads):
 
 
 def made(at: Path, moved: MovedListener = nobody) -> Folder:
-    room = Rooms(at / "rooms").enter("run")
+    room = Sandboxes(at / "rooms").enter("run")
     origin = Origin(Contents(FILES), "lake", CommitRef("A"), "", read_only=False)
     cache = Cache(at / "cache", 1 << 30)
     return Folder.make(room, origin, cache, width=4, trusts_times=False, moved=moved)
@@ -43,8 +43,8 @@ def test_a_sink_that_can_do_both_at_once_is_asked_for_nothing_else(tmp_path: Pat
     folder, sink = made(tmp_path), DirectUploads()
     assert isinstance(sink, Direct)
     assert not isinstance(Uploads(), Direct)
-    (folder.room.work / "a").write_bytes(b"edited, and long")
-    (folder.room.work / "new").write_bytes(b"new")
+    (folder.sandbox.work / "a").write_bytes(b"edited, and long")
+    (folder.sandbox.work / "new").write_bytes(b"new")
     assert folder.upload(folder.changes(), sink, width=4) == 3
     assert sink.written == {"a": b"edited, and long", "new": b"new"}
     assert (sink.puts, sink.links) == ({}, [])
@@ -52,7 +52,7 @@ def test_a_sink_that_can_do_both_at_once_is_asked_for_nothing_else(tmp_path: Pat
 
 def test_deletions_are_linked_also_where_nothing_is_put(tmp_path: Path) -> None:
     folder, sink = made(tmp_path), DirectUploads()
-    (folder.room.work / "b").unlink()
+    (folder.sandbox.work / "b").unlink()
     assert folder.upload(folder.changes(), sink, width=4) == 1
     assert sink.links == [((), ("b",))]
 

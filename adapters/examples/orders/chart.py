@@ -33,7 +33,7 @@ class Chart:
     series: Mapping[str, tuple[float, ...]]
 
     def total(self, at: int) -> float:
-        """Give the height of one column."""
+        """Return the height of one column."""
         return sum(values[at] for values in self.series.values())
 
 
@@ -48,7 +48,7 @@ def drawn(chart: Chart) -> str:
 
 
 def tick_step(highest: float) -> float:
-    """Give a round number that fits about five times: 1, 2 or 5, and zeros."""
+    """Return a round number that fits about five times: 1, 2 or 5, and zeros."""
     if highest <= 0:
         return 1.0
     rough = highest / _TICKS

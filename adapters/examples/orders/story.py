@@ -56,7 +56,7 @@ class Ending:
 
     @property
     def held(self) -> bool:
-        """Say whether every promise held."""
+        """Return whether every promise held."""
         return all(each.held for each in self.promises)
 
 
@@ -116,7 +116,7 @@ class _Play:
     folder: Path
     edition: Edition
     stack: Stack
-    words: Pipelines
+    pipelines: Pipelines
     tell: Tell
     murmur: Tell
 
@@ -153,9 +153,9 @@ class _Play:
 
     def _start(self, first: CommitRef) -> str:
         """Start the pipeline as soon as the first worker has registered its tasks."""
-        if not set(STEPS) <= set(self.words.registered()):
+        if not set(STEPS) <= set(self.pipelines.registered()):
             return ""
-        return self.words.start(PIPELINE, load(self.folder, {}, {}).pipelines[PIPELINE], first)
+        return self.pipelines.start(PIPELINE, load(self.folder, {}, {}).pipelines[PIPELINE], first)
 
     @contextmanager
     def _worker(self, fate: str = "") -> Generator[subprocess.Popen[bytes]]:
@@ -208,11 +208,11 @@ class _Play:
         running = [each for each in attempts if each.status is TaskStatus.IN_PROGRESS]
         if not running:
             return ""
-        said = [line for line in self.words.log(running[-1].task_id) if line.startswith("progress ")]
+        said = [line for line in self.pipelines.log(running[-1].task_id) if line.startswith("progress ")]
         return f"{running[-1].step}: {said[-1].removeprefix('progress ')}" if said else ""
 
     def _view(self, workflow: str) -> PipelineView:
-        view = self.words.view(workflow)
+        view = self.pipelines.view(workflow)
         assert view is not None
         return view
 
@@ -221,14 +221,14 @@ class _Play:
         return any(each.step == step and each.status is TaskStatus.COMPLETED for each in attempts)
 
     def _refusal(self, workflow: str) -> str:
-        """Give what the log of the given-up attempt of rollup says in the end."""
+        """Return what the log of the given-up attempt of rollup says in the end."""
         (zombie, *_) = [each for each in self._view(workflow).attempts if each.step == "rollup"]
-        said = self.words.log(zombie.task_id)
+        said = self.pipelines.log(zombie.task_id)
         return next((line for line in said if ": silent, " in line or ": failed, " in line), "")
 
 
 def _create(stack: Stack) -> CommitRef:
-    """Give the head of the branch; the embedded store's has to be made."""
+    """Return the head of the branch; the embedded store's has to be made."""
     found = stack.store.head(TARGET)
     if isinstance(found, Done) and found.value is not None:
         return found.value.commit.ref
@@ -239,7 +239,7 @@ def _create(stack: Stack) -> CommitRef:
 
 
 def _in_short(refusal: str) -> str:
-    """Give what was found, without the rest of the sentence and with short refs."""
+    """Return what was found, without the rest of the sentence and with short refs."""
     found = refusal.partition("; found ")[2].partition(". ")[0] or refusal
     return re.sub(r"\b[0-9a-f]{40}\b", lambda ref: ref[0][:8], found)
 
@@ -257,7 +257,7 @@ def _head(stack: Stack) -> Commit:
 
 
 def _history(stack: Stack, first: CommitRef) -> tuple[Commit, ...]:
-    """Give the commits of the branch, newest first, back to the one the pipeline began at."""
+    """Return the commits of the branch, newest first, back to the one the pipeline began at."""
     commits = [_head(stack)]
     while commits[-1].ref != first and commits[-1].parents:
         found = stack.store.look(TARGET.repository, commits[-1].parents[0])

@@ -90,12 +90,12 @@ class TaskDefinition:
 
     @property
     def module(self) -> str:
-        """Give the module to import it from."""
+        """Return the module to import it from."""
         return self.function.__module__
 
     @property
     def read_only(self) -> bool:
-        """Say whether it may change the branch. A task without workspace cannot."""
+        """Return whether it may change the branch. A task without workspace cannot."""
         return self.workspace is None or self.workspace.read_only
 
 
@@ -162,6 +162,6 @@ def task(
 
 
 def definition_of(function: object) -> TaskDefinition | None:
-    """Give the definition of a function that was declared as a task; ``None`` for anything else."""
+    """Return the definition of a function that was declared as a task; ``None`` for anything else."""
     found = getattr(function, "__dict__", {}).get(_MARK)
     return found if isinstance(found, TaskDefinition) else None

@@ -73,7 +73,7 @@ def _settle_limits(spec: Spec) -> None:
 
 
 def _settle_chance() -> None:
-    """Give each body random numbers of its own. ``random`` reseeds itself after a fork; NumPy's own state does not."""
+    """Seed NumPy anew in each body. ``random`` reseeds itself after a fork; NumPy's own state does not."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()

@@ -28,7 +28,7 @@ class Lines:
             yield from self._passed(taken)
 
     def end(self) -> Iterator[bytes]:
-        """Give the line without an end, and a word on what was withheld."""
+        """Return the line without an end, and a word on what was withheld."""
         if self._half:
             yield from self._passed(bytes(self._half))
             self._half.clear()

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 def engines() -> Mapping[str, Maker]:
-    """Give the engines by name; making one says what is missing for it."""
+    """Return the engines by name; making one says what is missing for it."""
     from perago_simulation.cli.campaign import ENGINES  # noqa: PLC0415  running a pipeline needs no simulator
 
     return {**ENGINES, "spark": on_spark}

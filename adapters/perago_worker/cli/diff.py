@@ -13,9 +13,9 @@ from perago_worker.pipelines.taskdefs import Difference, differences
 def diff(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show where what is registered is not what is declared; exit code 1 if there is a difference."""
     project = project_of(context)
-    words = project.pipelines()
-    tasks = differences(project.all_tasks().values(), words)
-    found = (*tasks, *_pipeline_differences(project, words))
+    pipelines = project.pipelines()
+    tasks = differences(project.all_tasks().values(), pipelines)
+    found = (*tasks, *_pipeline_differences(project, pipelines))
     if as_json:
         shown = [
             {"task": each.task, "field": each.field, "declared": each.declared, "registered": each.registered}
@@ -32,10 +32,10 @@ def diff(context: typer.Context, *, as_json: AsJson = False) -> None:
     raise typer.Exit(1 if found else 0)
 
 
-def _pipeline_differences(project: Project, words: Pipelines) -> tuple[Difference, ...]:
+def _pipeline_differences(project: Project, pipelines: Pipelines) -> tuple[Difference, ...]:
     found: list[Difference] = []
     for name, pipeline in project.settings.pipelines.items():
-        fields = words.unlike(name, pipeline)
+        fields = pipelines.unlike(name, pipeline)
         if fields is None:
             found.append(Difference(f"pipeline {name}", "", None, None))
         else:

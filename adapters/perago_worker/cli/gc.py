@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.ops.gc import CollectError, collect
 
 _DAY = 24 * 3600.0
@@ -35,11 +35,13 @@ def gc(
     """Remove staging names and folders of attempts that ended, and what is left of workflows that are long over."""
     project = project_of(context)
     target = target_of(project, branch)
-    words = project.pipelines()
+    pipelines = project.pipelines()
     try:
         with messages.status(f"collecting {target}"):
-            collected = collect(project.stack, words, target, older_than=older_than, unknown=unknown, dry_run=dry_run)
-            folders = () if dry_run else Rooms(project.settings.worker.root).sweep()
+            collected = collect(
+                project.stack, pipelines, target, older_than=older_than, unknown=unknown, dry_run=dry_run
+            )
+            folders = () if dry_run else Sandboxes(project.settings.worker.root).sweep()
     except CollectError as error:
         raise CommandError(str(error)) from None
     if as_json:

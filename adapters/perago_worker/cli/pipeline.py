@@ -30,16 +30,16 @@ def register(
 ) -> None:
     """Define pipelines as workflows of the orchestrator, so that anybody can start one by its name."""
     project = project_of(context)
-    words = project.pipelines()
+    pipelines = project.pipelines()
     chosen = _chosen(project, names or [])
     for name, pipeline in chosen.items():
         check_pipeline(name, pipeline, project.tasks())
-    missing = [str(each) for each in differences(project.all_tasks().values(), words) if not each.field]
-    if missing and words.shared:
+    missing = [str(each) for each in differences(project.all_tasks().values(), pipelines) if not each.field]
+    if missing and pipelines.shared:
         # A workflow that names an unknown task would start, and wait for ever with the server's defaults.
         raise CommandError(f"{'; '.join(missing)}. Run `perago register` first")
     for name, pipeline in chosen.items():
-        words.define(name, pipeline)
+        pipelines.define(name, pipeline)
     if as_json:
         print_json({"registered": list(chosen)})
     else:

@@ -86,7 +86,7 @@ class Project:
         return {**self.tasks(), **own_tasks(self.settings, self.stack)}
 
     def pipelines(self) -> Pipelines:
-        """Give the orchestrator as people use it; what is registered there is made to fit the publish budget."""
+        """Return the orchestrator as people use it; what is registered there is made to fit the publish budget."""
         from perago_worker.pipelines.protocol import pipelines_on  # noqa: PLC0415  as above
 
         return pipelines_on(self.orchestrator, self.settings.budget.budget())

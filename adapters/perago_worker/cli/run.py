@@ -65,47 +65,47 @@ def run(
         _single(project, tasks, name, given, target) if own is None else (own, Target(own.repository, own.branch))
     )
     check_pipeline(name, pipeline, tasks)
-    words = project.pipelines()
+    pipelines = project.pipelines()
     if not on:
-        settle_drift(project.all_tasks(), words, project.settings.orchestrator.on_drift)
-    _settle_definition(project, words, name, pipeline)
+        settle_drift(project.all_tasks(), pipelines, project.settings.orchestrator.on_drift)
+    _settle_definition(project, pipelines, name, pipeline)
     if where is not None:
-        _warn_of_rivals(project, words, where)
+        _warn_of_rivals(project, pipelines, where)
     ref = None if where is None else _begin_at(project, where)
-    begin = partial(words.start, name, pipeline, ref, given if own else {})
+    begin = partial(pipelines.start, name, pipeline, ref, given if own else {})
     steps = len(pipeline.all_steps)
     if on:
-        view = _follow(words, begin(), steps)
+        view = _follow(pipelines, begin(), steps)
     else:
         with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
-            view = _work_off(words, begin(), steps, assembled)
+            view = _work_off(pipelines, begin(), steps, assembled)
     show(view, as_json=as_json)
     if view.running:
         messages.print("stopped before its end; a `perago worker` of this project goes on with it")
     raise typer.Exit(0 if view.succeeded else 1)
 
 
-def _settle_definition(project: Project, words: Pipelines, name: str, pipeline: PipelineSettings) -> None:
+def _settle_definition(project: Project, pipelines: Pipelines, name: str, pipeline: PipelineSettings) -> None:
     """Start nothing under a name that is defined as something else."""
-    fields = words.unlike(name, pipeline)
+    fields = pipelines.unlike(name, pipeline)
     if not fields:
         return
     told = f"pipeline {name} is registered otherwise than declared: {', '.join(fields)}"
     match project.settings.orchestrator.on_drift:
         case "register":
-            words.define(name, pipeline)
+            pipelines.define(name, pipeline)
         case "warn":
             messages.print(f"[yellow]warning:[/yellow] {told}; what is registered runs")
         case "fail":
             raise CommandError(f"{told}. `perago pipeline register {name}` registers what is declared")
 
 
-def _warn_of_rivals(project: Project, words: Pipelines, target: Target) -> None:
+def _warn_of_rivals(project: Project, pipelines: Pipelines, target: Target) -> None:
     """Say that somebody else writes to the branch: of two, the one that publishes second is refused (P-21)."""
     names = [
         name for name, each in project.settings.pipelines.items() if Target(each.repository, each.branch) == target
     ]
-    for each in words.rivals(target, names):
+    for each in pipelines.rivals(target, names):
         messages.print(
             f"[yellow]warning:[/yellow] workflow {each} already runs on {target}: wait for it, or one of the two will "
             "find the branch moved, and fail"
@@ -150,7 +150,7 @@ def _params(text: str, pairs: list[str]) -> dict[str, Any]:
 
 
 def _begin_at(project: Project, target: Target) -> CommitRef:
-    """Give the head of the target; on the embedded store a branch that is not there is made, empty."""
+    """Return the head of the target; on the embedded store a branch that is not there is made, empty."""
     create = getattr(project.stack.store, "create", None)
     found = project.stack.store.head(target)
     if create is not None and (not isinstance(found, Done) or found.value is None):
@@ -162,7 +162,7 @@ def _begin_at(project: Project, target: Target) -> CommitRef:
     return head_of(project.stack, target)
 
 
-def _work_off(words: Pipelines, workflow_id: str, steps: int, assembled: Assembled) -> PipelineView:
+def _work_off(pipelines: Pipelines, workflow_id: str, steps: int, assembled: Assembled) -> PipelineView:
     """Let the worker work until the pipeline has ended, or the worker was told to stop."""
     worker = assembled.worker
     helper = threading.Thread(target=worker.run, name="worker")
@@ -171,7 +171,7 @@ def _work_off(words: Pipelines, workflow_id: str, steps: int, assembled: Assembl
         with _Bar(steps, assembled.progress) as bar:
             while True:
                 works = helper.is_alive()
-                view = bar.show(words, workflow_id)
+                view = bar.show(pipelines, workflow_id)
                 if not view.running or not works:
                     return view
                 helper.join(0.05)
@@ -180,19 +180,19 @@ def _work_off(words: Pipelines, workflow_id: str, steps: int, assembled: Assembl
         helper.join()
 
 
-def _follow(words: Pipelines, workflow_id: str, steps: int) -> PipelineView:
+def _follow(pipelines: Pipelines, workflow_id: str, steps: int) -> PipelineView:
     """Watch until the pipeline has ended, or nobody wants to watch any more."""
     messages.print(f"started {workflow_id}")
     looked = time.monotonic()
     with _Bar(steps) as bar:
-        view = bar.show(words, workflow_id)
+        view = bar.show(pipelines, workflow_id)
         try:
             while view.running:
                 time.sleep(0.3)
-                view = bar.show(words, workflow_id)
+                view = bar.show(pipelines, workflow_id)
                 if time.monotonic() - looked > _LOOK_FOR_WORKERS:
                     looked = time.monotonic()
-                    for task in words.unattended(view):
+                    for task in pipelines.unattended(view):
                         messages.print(f"[yellow]warning:[/yellow] no worker asks for {task}; start `perago worker`")
         except KeyboardInterrupt:
             messages.print(f"it goes on without you; look with `perago status {workflow_id}`")
@@ -214,9 +214,9 @@ class _Bar(Progress):
         self._task = self.add_task("starting", total=steps)
         self._notes: Mapping[str, Progressed] = notes or {}
 
-    def show(self, words: Pipelines, workflow_id: str) -> PipelineView:
+    def show(self, pipelines: Pipelines, workflow_id: str) -> PipelineView:
         """Look at the pipeline and show how far it is."""
-        view = words.view(workflow_id)
+        view = pipelines.view(workflow_id)
         assert view is not None
         last = view.attempts[-1] if view.attempts else None
         what = "starting" if last is None else f"{last.step}, attempt {last.number}: {last.status.value.lower()}"

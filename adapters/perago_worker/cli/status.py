@@ -19,14 +19,14 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show what runs, and with --all what ran."""
-    words = project_of(context).pipelines()
+    pipelines = project_of(context).pipelines()
     if workflow:
-        view = words.view(workflow)
+        view = pipelines.view(workflow)
         if view is None:
             raise CommandError(f"there is no workflow {workflow!r}; `perago status --all` lists them")
         show(view, as_json=as_json)
         return
-    found = words.everything() if ended else words.running()
+    found = pipelines.everything() if ended else pipelines.running()
     if as_json:
         print_json([describe(each) for each in found])
         return

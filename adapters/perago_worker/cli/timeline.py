@@ -37,9 +37,9 @@ def timeline(
 
 def story_of(project: Project, what: str) -> Story:
     """Tell a workflow or a task of a project."""
-    words = project.pipelines()
-    place = words.find(what)
-    view = words.view(what if place is None else place.workflow_id)
+    pipelines = project.pipelines()
+    place = pipelines.find(what)
+    view = pipelines.view(what if place is None else place.workflow_id)
     if view is None:
         raise CommandError(f"there is no workflow and no task {what!r}; `perago status --all` lists the workflows")
     task = "" if place is None else place.logical_task

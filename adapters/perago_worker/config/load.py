@@ -73,7 +73,7 @@ def _file(path: Path) -> dict[str, Any]:
 
 
 def _named(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Give what one set of environment variables says, our own names over familiar ones."""
+    """Return what one set of environment variables says, our own names over familiar ones."""
     familiar: dict[str, Any] = {}
     for name, (section, key) in FAMILIAR.items():
         if variables.get(name):

@@ -121,7 +121,7 @@ class BudgetSettings(_Section):
         return self
 
     def budget(self) -> PublishBudget:
-        """Give the core's value, which refuses numbers that contradict each other."""
+        """Return the core's value, which refuses numbers that contradict each other."""
         return PublishBudget(**self.model_dump())
 
 
@@ -189,7 +189,7 @@ class StepSettings(_Section):
 
     @property
     def label(self) -> str:
-        """Give the name it goes by: its own, or its task's."""
+        """Return the name it goes by: its own, or its task's."""
         return self.name or self.task
 
 
@@ -207,12 +207,12 @@ class PipelineSettings(_Section):
 
     @property
     def stages(self) -> tuple[tuple[StepSettings, ...], ...]:
-        """Give the steps in order, and those that run side by side together."""
+        """Return the steps in order, and those that run side by side together."""
         return tuple(each.parallel or (each,) for each in self.steps)
 
     @property
     def all_steps(self) -> tuple[StepSettings, ...]:
-        """Give every step, one after the other."""
+        """Return every step, one after the other."""
         return tuple(step for stage in self.stages for step in stage)
 
 

@@ -117,7 +117,7 @@ def _bytes(found: os.stat_result) -> int:
 
 
 def _link(source: Path, to: Path) -> None:
-    """Give a file a second name; a copy, complete before it is seen, where the file system cannot or will not."""
+    """Hard-link a file; a copy, complete before it is seen, where the file system cannot or will not."""
     try:
         to.hardlink_to(source)
     except FileExistsError:

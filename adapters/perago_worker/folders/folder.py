@@ -1,4 +1,4 @@
-"""The workspace folder of one execution, from an empty room to an upload."""
+"""The workspace folder of one execution, from an empty sandbox to an upload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perago_core.values import CommitRef
 from perago_worker.folders.cache import Cache, content_key
 from perago_worker.folders.errors import TransferUnknownError, WorkspaceError, shown
 from perago_worker.folders.keys import Layout, layout_of
-from perago_worker.folders.sandboxes import Room
+from perago_worker.folders.sandboxes import Sandbox
 from perago_worker.folders.transfer import Direct, fetch, place, send, side_by_side
 from perago_worker.folders.transfer_progress import MovedListener, Tally, nobody
 from perago_worker.folders.tree import Changes, Difference, clock_of, scan
@@ -35,7 +35,7 @@ class Origin:
 class Folder:
     """A workspace folder that is complete, with what is needed to say later what has changed in it."""
 
-    room: Room
+    sandbox: Sandbox
     origin: Origin
     layout: Layout
     difference: Difference
@@ -44,7 +44,7 @@ class Folder:
     @classmethod
     def make(
         cls,
-        room: Room,
+        sandbox: Sandbox,
         origin: Origin,
         cache: Cache,
         *,
@@ -52,7 +52,7 @@ class Folder:
         trusts_times: bool,
         moved: MovedListener = nobody,
     ) -> Self:
-        """Fill the room's workspace: one listing, then each content once, from the cache if it is there.
+        """Fill the sandbox's workspace: one listing, then each content once, from the cache if it is there.
 
         ``moved`` is told how far it is; what the cache has need not move, and is no part of the total.
         """
@@ -61,25 +61,25 @@ class Folder:
             raise WorkspaceError(f"the input {origin.ref} could not be listed: {answer.reason}")
         layout = layout_of(answer.value, origin.prefix)
         pins = {
-            name: room.input / content_key(origin.repository, origin.ref, stored)
+            name: sandbox.input / content_key(origin.repository, origin.ref, stored)
             for name, stored in layout.files.items()
         }
         contents = {pins[name]: stored for name, stored in layout.files.items()}
         missing = [(pin, stored) for pin, stored in contents.items() if not cache.take(pin.name, stored.size, pin)]
         tally = Tally([stored.size for _, stored in missing], moved)
         side_by_side(lambda each: _fetch(origin.source, each, cache, tally), missing, width)
-        _build(room.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
-        before = scan(room.work)
+        _build(sandbox.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
+        before = scan(sandbox.work)
         _refuse_collisions(layout, set(before.files))
         if missing:
             cache.trim_if_due()
-        settled = clock_of(room.scratch) if trusts_times else 0
-        return cls(room, origin, layout, Difference(before.files, pins, settled), len(missing))
+        settled = clock_of(sandbox.scratch) if trusts_times else 0
+        return cls(sandbox, origin, layout, Difference(before.files, pins, settled), len(missing))
 
     def changes(self) -> Changes:
         """Say what the body has changed. A folder that is gone takes its marker with it."""
-        now = scan(self.room.work)
-        found = self.difference.with_now(self.room.work, now)
+        now = scan(self.sandbox.work)
+        found = self.difference.with_now(self.sandbox.work, now)
         markers = tuple(f"{name}/" for name in sorted(self.layout.folders) if name not in now.folders)
         return Changes(found.written, found.deleted + markers)
 
@@ -89,7 +89,7 @@ class Folder:
         A folder has one writer, so a sink that can do both in one request is asked to. What a failure leaves behind
         on the staging name is never committed, because nobody commits after one.
         """
-        prefix, work = self.origin.prefix, str(self.room.work)
+        prefix, work = self.origin.prefix, str(self.sandbox.work)
         tally = Tally([os.stat(f"{work}/{name}").st_size for name in changes.written], moved)  # noqa: PTH116  thousands
         direct = sink if isinstance(sink, Direct) else None
         store = sink.put if direct is None else direct.write

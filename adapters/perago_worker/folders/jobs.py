@@ -13,7 +13,7 @@ from perago_worker.api.task import TaskDefinition
 from perago_worker.bodies.process import Running
 from perago_worker.folders.errors import WorkspaceError, shown
 from perago_worker.folders.folder import Folder
-from perago_worker.folders.sandboxes import Room
+from perago_worker.folders.sandboxes import Sandbox
 from perago_worker.folders.tree import Changes
 
 #: Changed files that are named where none should be.
@@ -26,7 +26,7 @@ class Job:
 
     definition: TaskDefinition
     params: str
-    room: Room | None = None
+    sandbox: Sandbox | None = None
     folder: Folder | None = None
     changes: Changes | None = None
     running: Running | None = None
@@ -34,7 +34,7 @@ class Job:
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
     def is_read_only(self, attempt: Attempt) -> bool:
-        """Say whether the workspace must be afterwards what it was."""
+        """Return whether the workspace must be afterwards what it was."""
         return attempt.read_only or self.definition.read_only
 
     def follow(self, running: Running) -> None:

@@ -1,4 +1,4 @@
-"""The room of one execution: a folder nobody else enters, with the workspace and, beside it, what is ours.
+"""The sandbox of one execution: a folder nobody else enters, with the workspace and, beside it, what is ours.
 
     <root>/<name>.lock       held by the living owner
     <root>/<name>/work       the workspace, which is all the body is given
@@ -10,8 +10,8 @@ The owner holds a kernel lock on the lock file. The kernel lets go of it when th
 never before. So a sweeper that gets the lock knows that nobody is in. Comparing process ids knows no such thing: after
 a restart another process has the number (peer study, R5).
 
-The lock file is made before its room and removed after it: a folder without one is no room, whoever put it there.
-Counterexample, seen: a worker that started took the folder of another one's Spark for a room and emptied it.
+The lock file is made before its sandbox and removed after it: a folder without one is no sandbox, whoever put it there.
+Counterexample, seen: a worker that started took the folder of another one's Spark for a sandbox and emptied it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,240}")
 
 
 @frozen
-class Room:
+class Sandbox:
     """The places of one execution."""
 
     folder: Path
@@ -60,8 +60,8 @@ class Room:
         return self.folder / "verdict"
 
 
-class Rooms:
-    """The rooms below one folder. Processes share the folder; each room has one owner."""
+class Sandboxes:
+    """The sandboxes below one folder. Processes share the folder; each sandbox has one owner."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -69,23 +69,23 @@ class Rooms:
         self._held: dict[str, int] = {}
         self._guard = threading.Lock()
 
-    def enter(self, name: str) -> Room:
-        """Take an empty room. What a dead owner left in it is thrown away."""
+    def enter(self, name: str) -> Sandbox:
+        """Take an empty sandbox. What a dead owner left in it is thrown away."""
         self._acquire(name)
-        room = Room(self._root / name)
-        erase(room.folder)
-        for folder in (room.folder, room.work, room.input, room.scratch):
+        sandbox = Sandbox(self._root / name)
+        erase(sandbox.folder)
+        for folder in (sandbox.folder, sandbox.work, sandbox.input, sandbox.scratch):
             folder.mkdir(mode=0o700)
-        return room
+        return sandbox
 
     def leave(self, name: str) -> None:
-        """Remove a room and everything in it; nothing to do if there is none. Not if somebody else is in."""
+        """Remove a sandbox and everything in it; nothing to do if there is none. Not if somebody else is in."""
         if name in self._held or self._exists(name):
             self._acquire(name)
             self._remove(name)
 
     def sweep(self) -> tuple[str, ...]:
-        """Remove the rooms whose owners are dead; give their names."""
+        """Remove the sandboxes whose owners are dead; give their names."""
         swept: list[str] = []
         for name in self.names():
             with suppress(WorkspaceError, OSError):  # somebody is in, or it resists: next time
@@ -95,7 +95,7 @@ class Rooms:
         return tuple(swept)
 
     def names(self) -> tuple[str, ...]:
-        """Name the rooms there are, whoever owns them."""
+        """Name the sandboxes there are, whoever owns them."""
         found = (path.stem for path in self._root.glob("*.lock"))
         return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
 
@@ -117,7 +117,7 @@ class Rooms:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     os.close(lock)
-                    raise WorkspaceError(f"room {name} is in use by another process") from None
+                    raise WorkspaceError(f"sandbox {name} is in use by another process") from None
                 # Between opening and locking, the last owner may have removed the file. Then the lock is on nothing.
                 if _is_still(path, lock):
                     self._held[name] = lock
@@ -126,7 +126,7 @@ class Rooms:
             return False
 
     def _remove(self, name: str) -> None:
-        """Remove a room we hold. The lock goes last, so that nobody enters a room half removed."""
+        """Remove a sandbox we hold. The lock goes last, so that nobody enters a sandbox half removed."""
         try:
             erase(self._root / name)
             self._lock(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Moving contents between a store and a room: side by side, streamed, memory flat."""
+"""Moving contents between a store and a sandbox: side by side, streamed, memory flat."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Watched(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Say whether it can be sent again."""
+        """Return whether it can be sent again."""
         return self._data.seekable()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

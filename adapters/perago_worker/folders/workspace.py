@@ -28,7 +28,7 @@ from perago_worker.folders.cache import Cache
 from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
 from perago_worker.folders.folder import Folder, Origin
 from perago_worker.folders.jobs import Job
-from perago_worker.folders.sandboxes import Room, Rooms
+from perago_worker.folders.sandboxes import Sandbox, Sandboxes
 from perago_worker.folders.transfer_progress import Moved, MovedListener, paced
 from perago_worker.folders.tree import keeps_change_times
 
@@ -49,7 +49,7 @@ class Readable(Protocol):
     """All a workspace needs of a store: somebody to read commits. It is given its sink by whoever drives it."""
 
     def read(self, repository: str, ref: CommitRef) -> Source:
-        """Give the reader of an immutable commit."""
+        """Return the reader of an immutable commit."""
         ...
 
 
@@ -85,7 +85,7 @@ class LocalWorkspace:
         self._store = store
         self._tasks = tasks
         self._bodies = bodies
-        self._rooms = Rooms(root)
+        self._sandboxes = Sandboxes(root)
         self._cache = cache
         self._limits = limits or Limits()
         self._listener = listener
@@ -102,7 +102,7 @@ class LocalWorkspace:
         if job is None:
             return NotDone(f"execution {attempt.execution} was never accepted here")
         try:
-            job.room = self._rooms.enter(attempt.staging_name)
+            job.sandbox = self._sandboxes.enter(attempt.staging_name)
             if job.definition.workspace is not None:
                 origin = Origin(
                     source=self._store.read(attempt.target.repository, attempt.input),
@@ -112,7 +112,7 @@ class LocalWorkspace:
                     read_only=job.is_read_only(attempt),
                 )
                 job.folder = Folder.make(
-                    job.room,
+                    job.sandbox,
                     origin,
                     self._cache,
                     width=self._limits.transfers,
@@ -126,12 +126,12 @@ class LocalWorkspace:
     def run(self, attempt: Attempt) -> Answer[BodyEvent]:
         """Run checks and body to the end, and compare."""
         job = self._jobs.get(attempt.execution)
-        if job is None or job.room is None:
+        if job is None or job.sandbox is None:
             return Unknown(f"execution {attempt.execution} was never prepared here")
         if job.cancelled is not None:
             return Done(BodyFailed(attempt.execution, f"the body was not started: {job.cancelled}"))
         try:
-            running = self._bodies.start(self._spec(job, job.room))
+            running = self._bodies.start(self._spec(job, job.sandbox))
         except TemplateError as error:
             return Done(BodyFailed(attempt.execution, one_line(str(error))))
         job.follow(running)
@@ -170,7 +170,7 @@ class LocalWorkspace:
         self.cancel(attempt, "its workspace is being removed")
         self._jobs.pop(attempt.execution, None)
         try:
-            self._rooms.leave(attempt.staging_name)
+            self._sandboxes.leave(attempt.staging_name)
         except (WorkspaceError, OSError) as error:
             return NotDone(one_line(str(error)))
         return Done(None)
@@ -187,8 +187,8 @@ class LocalWorkspace:
             job.stop(reason)
 
     def sweep(self) -> tuple[str, ...]:
-        """Remove what processes that died have left; give the names of the rooms."""
-        return self._rooms.sweep()
+        """Remove what processes that died have left; give the names of the sandboxes."""
+        return self._sandboxes.sweep()
 
     def _watching(self, attempt: Attempt, what: str) -> MovedListener:
         def tell(moved: Moved) -> None:
@@ -197,14 +197,14 @@ class LocalWorkspace:
 
         return paced(tell)
 
-    def _spec(self, job: Job, room: Room) -> Spec:
+    def _spec(self, job: Job, sandbox: Sandbox) -> Spec:
         definition = job.definition
         return Spec(
             module=definition.module,
             task=definition.name,
-            workspace=None if definition.workspace is None else str(room.work),
-            scratch=str(room.scratch),
-            verdict=str(room.verdict),
+            workspace=None if definition.workspace is None else str(sandbox.work),
+            scratch=str(sandbox.scratch),
+            verdict=str(sandbox.verdict),
             params=job.params,
             deadline=definition.timeout,
             grace=self._limits.grace,

@@ -50,7 +50,7 @@ class Authority(Protocol):
         ...
 
     def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
-        """Give those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
+        """Return those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
         ...
 
 
@@ -77,7 +77,7 @@ class _Ledger:
     pointed: frozenset[str] = frozenset()
 
     def living(self) -> tuple[Living, ...]:
-        """Give the attempts that open intents speak of. A pointer without a record is an intent just closed."""
+        """Return the attempts that open intents speak of. A pointer without a record is an intent just closed."""
         return tuple(
             Living(each.logical_task, each.number) for each in self.intents if each.operation_id in self.pointed
         )

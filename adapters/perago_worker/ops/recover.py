@@ -52,7 +52,7 @@ def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:
 
 
 def found_lost(records: Iterable[Audit | Unreadable], target: Target) -> tuple[Audit, ...]:
-    """Give the audit records which say that an accepted result was not on this target when it was swept."""
+    """Return the audit records which say that an accepted result was not on this target when it was swept."""
     return tuple(
         each
         for each in records

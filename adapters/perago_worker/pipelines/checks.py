@@ -31,7 +31,7 @@ def check_pipeline(name: str, pipeline: PipelineSettings, tasks: Mapping[str, Ta
 
 
 def quoted(params: object) -> Iterator[str]:
-    """Give what a step's parameters quote, such as ``params.day`` or ``clean.result.rows``."""
+    """Return what a step's parameters quote, such as ``params.day`` or ``clean.result.rows``."""
     if _is_object(params):
         params = list(params.values())
     if _is_list(params):

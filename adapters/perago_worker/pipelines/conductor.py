@@ -31,12 +31,12 @@ class OnConductor(Protocol):
 
     @property
     def transport(self) -> Transport:
-        """Give the way to the server."""
+        """Return the way to the server."""
         ...
 
     @property
     def domain(self) -> str:
-        """Give whose tasks it takes; blank for everybody's."""
+        """Return whose tasks it takes; blank for everybody's."""
         ...
 
 
@@ -61,7 +61,7 @@ class ConductorPipelines:
         return document(task, self._budget)
 
     def registered(self) -> Mapping[str, Mapping[str, Any]]:
-        """Give what is registered, by name, without what the server adds to a schema."""
+        """Return what is registered, by name, without what the server adds to a schema."""
         return {name: _without_times(each) for name, each in self._workflows.task_definitions().items()}
 
     def define(self, name: str, pipeline: PipelineSettings) -> None:
@@ -93,7 +93,7 @@ class ConductorPipelines:
         return self._workflows.start(declared, given, registered=self.unlike(name, pipeline) is not None)
 
     def rivals(self, target: Target, names: Iterable[str]) -> tuple[str, ...]:
-        """Give the workflows that may write to this target now.
+        """Return the workflows that may write to this target now.
 
         Those of pipelines whose names are known are read from the execution store, and none is missed. Those of other
         projects are found by their correlation id, the target, in the search index, which may lag behind.
@@ -163,7 +163,7 @@ class ConductorPipelines:
         return Delivery(assignment.logical_task, assignment.number, assignment.snapshot.status.is_open)
 
     def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
-        """Give those of these tasks whose workflow was completed so long ago; with ``unknown`` those of none here too.
+        """Return the tasks whose workflow was completed so long ago; with ``unknown`` also those of no workflow here.
 
         A workflow that failed, timed out or was terminated can be retried or rerun as long as Conductor keeps it, and
         then its claims say who may replace what: they stay. One that is not here may have been removed, and may as well
@@ -177,7 +177,7 @@ class ConductorPipelines:
         return frozenset(task for task in logical_tasks if over[task.partition("/")[0]])
 
     def log(self, task_id: str) -> tuple[str, ...]:
-        """Give what was written about an attempt."""
+        """Return what was written about an attempt."""
         return self._workflows.log(task_id)
 
     def stop(self, workflow_id: str, reason: str) -> None:

@@ -47,7 +47,7 @@ class EmbeddedPipelines:
         }
 
     def registered(self) -> Mapping[str, Mapping[str, Any]]:
-        """Give what is registered, by name, in the fields this orchestrator keeps."""
+        """Return what is registered, by name, in the fields this orchestrator keeps."""
         return {
             each.name: {
                 "retryCount": each.retry_count,
@@ -73,7 +73,7 @@ class EmbeddedPipelines:
         return self._orchestrator.start_workflow(name, steps, params or {}, target=target, ref=ref)
 
     def rivals(self, target: Target, names: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002  all are asked
-        """Give the workflows that run on this target."""
+        """Return the workflows that run on this target."""
         return tuple(
             each.workflow_id
             for each in self._orchestrator.workflows()
@@ -141,7 +141,7 @@ class EmbeddedPipelines:
         return None if found is None else Delivery(found.logical_task, found.number, found.status.is_open)
 
     def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
-        """Give those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
+        """Return those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
         latest = time.time() * 1000 - older_than * 1000
         over = {
             each.workflow_id: each.status.value != "RUNNING" and each.ended_at <= latest
@@ -150,7 +150,7 @@ class EmbeddedPipelines:
         return frozenset(task for task in logical_tasks if over.get(task.partition("/")[0], unknown))
 
     def log(self, task_id: str) -> tuple[str, ...]:
-        """Give what was written about an attempt."""
+        """Return what was written about an attempt."""
         return tuple(each.line for each in self._orchestrator.logs(task_id))
 
     def stop(self, workflow_id: str, reason: str) -> None:

@@ -51,12 +51,12 @@ class PipelineView:
 
     @property
     def running(self) -> bool:
-        """Say whether it is still under way; a paused one is."""
+        """Return whether it is still under way; a paused one is."""
         return self.status in {"RUNNING", "PAUSED"}
 
     @property
     def succeeded(self) -> bool:
-        """Say whether every step was accepted."""
+        """Return whether every step was accepted."""
         return self.status == "COMPLETED"
 
 
@@ -84,7 +84,7 @@ class Pipelines(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Say whether others define tasks and pipelines there too, so that what is registered may not be ours."""
+        """Return whether others define tasks and pipelines there too, so that what is registered may not be ours."""
         ...
 
     def register(self, tasks: Iterable[TaskDefinition]) -> None:
@@ -96,7 +96,7 @@ class Pipelines(Protocol):
         ...
 
     def registered(self) -> Mapping[str, Mapping[str, Any]]:
-        """Give what is registered, by name, in the same fields."""
+        """Return what is registered, by name, in the same fields."""
         ...
 
     def define(self, name: str, pipeline: PipelineSettings) -> None:
@@ -114,7 +114,7 @@ class Pipelines(Protocol):
         ...
 
     def rivals(self, target: Target, names: Iterable[str]) -> tuple[str, ...]:
-        """Give the workflows that may write to this target now; ``names``: pipelines that are known to."""
+        """Return the workflows that may write to this target now; ``names``: pipelines that are known to."""
         ...
 
     def unattended(self, view: PipelineView) -> tuple[str, ...]:
@@ -142,11 +142,11 @@ class Pipelines(Protocol):
         ...
 
     def settled(self, logical_tasks: Collection[str], older_than: float, *, unknown: bool = False) -> frozenset[str]:
-        """Give those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
+        """Return those of these tasks whose workflow has ended so long ago; with ``unknown`` those of none here too."""
         ...
 
     def log(self, task_id: str) -> tuple[str, ...]:
-        """Give what was written about an attempt."""
+        """Return what was written about an attempt."""
         ...
 
     def stop(self, workflow_id: str, reason: str) -> None:
@@ -162,7 +162,7 @@ _IMPLEMENTATIONS: Mapping[str, str] = {
 
 
 def pipelines_of(stack: Stack, budget: PublishBudget | None = None) -> Pipelines:
-    """Give the pipelines of this stack's orchestrator; what is registered there is made to fit the publish budget."""
+    """Return the pipelines of this stack's orchestrator; what is registered there is made to fit the publish budget."""
     return pipelines_on(stack.orchestrator, budget)
 
 
@@ -178,7 +178,7 @@ def pipelines_on(orchestrator: Orchestrator, budget: PublishBudget | None = None
 
 
 def head_of(stack: Stack, target: Target) -> CommitRef:
-    """Give the commit a pipeline starts from: the head of its target."""
+    """Return the commit a pipeline starts from: the head of its target."""
     found = stack.store.head(target)
     if isinstance(found, Done) and found.value is not None:
         return found.value.commit.ref

@@ -42,7 +42,7 @@ class Settlement(BaseModel):
 
 
 def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
-    """Give the tasks that workers of this project have beside those of its modules: one recovery for each pipeline.
+    """Return the tasks that workers of this project have beside those of its modules: one recovery for each pipeline.
 
     None where the orchestrator starts no recovery, and none without a ledger: there would be nothing to settle.
     """

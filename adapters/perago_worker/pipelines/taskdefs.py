@@ -25,7 +25,7 @@ class Definitions(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Say whether others register there too."""
+        """Return whether others register there too."""
         ...
 
     def register(self, tasks: Iterable[TaskDefinition]) -> None:
@@ -37,7 +37,7 @@ class Definitions(Protocol):
         ...
 
     def registered(self) -> Mapping[str, Mapping[str, Any]]:
-        """Give what is registered, by name, in the same fields."""
+        """Return what is registered, by name, in the same fields."""
         ...
 
 
@@ -59,7 +59,7 @@ def document(task: TaskDefinition, budget: PublishBudget) -> dict[str, Any]:
 
 
 def response_timeout(task: TaskDefinition, budget: PublishBudget) -> int:
-    """Give whole seconds, because Conductor cuts the rest off: at 2.5 a worker would trust in half a second too much.
+    """Return whole seconds, because Conductor cuts the rest off: at 2.5 a worker would trust in half a second too much.
 
     At least what the budget asks for between the last heartbeat, which must not overlap the result, and the moment the
     result has arrived. The worker itself counts with what the task declares, which is never longer (T-P5), or with what

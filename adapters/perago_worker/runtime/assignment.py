@@ -145,7 +145,7 @@ def place_of(assignment: Assignment, definition: TaskDefinition) -> Place:
 
 
 def patience_of(assignment: Assignment, definition: TaskDefinition) -> float:
-    """Give for how many seconds of silence the attempt stays ours: what it was handed out with, never more than ours.
+    """Return for how many seconds of silence the attempt stays ours: what it was handed out with, never more than ours.
 
     It may have been handed out with less than we declare: another release has registered, and our start only warned.
     """

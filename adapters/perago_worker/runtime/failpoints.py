@@ -34,7 +34,7 @@ class Watcher(Protocol):
     """Is told of every point the attempts of a worker pass."""
 
     def of(self, task: str) -> Reached:
-        """Give the watcher of one attempt of this task; of what belongs to no task if it is empty."""
+        """Return the watcher of one attempt of this task; of what belongs to no task if it is empty."""
         ...
 
 
@@ -69,7 +69,7 @@ class Fate:
         return cls(_ACTIONS[parts[0]], Failpoint.parse(parts[1]), count, task)
 
     def of(self, task: str) -> Reached:
-        """Give the watcher of one attempt of this task."""
+        """Return the watcher of one attempt of this task."""
 
         def reached(point: Failpoint) -> None:
             if point == self.point and self.task in {None, task} and self._is_due():
@@ -96,7 +96,7 @@ class Witness:
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
     def of(self, task: str) -> Reached:
-        """Give the watcher of one attempt of this task."""
+        """Return the watcher of one attempt of this task."""
 
         def reached(point: Failpoint) -> None:
             with self._lock, self.file.open("a", encoding="utf-8") as file:
@@ -158,7 +158,7 @@ def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Fate
 
 
 def watched(orchestrator: Orchestrator, watcher: Fate | Witness | None) -> Orchestrator:
-    """Give the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
+    """Return the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
     return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher)
 
 

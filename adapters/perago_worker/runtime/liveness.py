@@ -50,7 +50,7 @@ class Nudging(Protocol):
 
 
 def can_nudge(orchestrator: Orchestrator) -> TypeGuard[Nudging]:
-    """Say whether this orchestrator has to be told, and can be."""
+    """Return whether this orchestrator has to be told, and can be."""
     return hasattr(orchestrator, "nudge")
 
 
@@ -65,7 +65,7 @@ class Sign:
 
     @property
     def key(self) -> str:
-        """Give the key it is written under."""
+        """Return the key it is written under."""
         return f"{SIGNS}{self.task_id}"
 
     def text(self) -> str:
@@ -207,7 +207,7 @@ class Lookout:
         return isinstance(made, Done) and made.value.value == sign.text()
 
     def _leased(self) -> str | None:
-        """Give our lease, renewed often enough that our signs outlive us by the longest patience and some."""
+        """Return our lease, renewed often enough that our signs outlive us by the longest patience and some."""
         term = 1.5 * (self._patience + _AFTERLIFE)
         if self._lease is not None:
             if self._clock.now() < self._renewed + term / 3:
@@ -227,7 +227,7 @@ class Lookout:
     # ---- the others'
 
     def _known(self, sign: Sign) -> _Late:
-        """Give what we know of a late sign; if it was renewed since, it is late anew."""
+        """Return what we know of a late sign; if it was renewed since, it is late anew."""
         known = self._late.get(sign.task_id)
         return known if known is not None and known.sign == sign else _Late(sign)
 

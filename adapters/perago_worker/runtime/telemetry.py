@@ -164,12 +164,12 @@ def trace_file(folder: Path, attempt: Attempt) -> Path:
 
 
 def trace_prefix(name: str) -> str:
-    """Give what the traces of a logical task are called; of a workflow, whose tasks' names begin with its own."""
+    """Return what the traces of a logical task are called; of a workflow, whose tasks' names begin with its own."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
 
 
 def line_writer(path: Path) -> Callable[[str], object]:
-    """Give a writer of lines that are on disk, as far as the process is concerned, when it returns.
+    """Return a writer of lines that are on disk, as far as the process is concerned, when it returns.
 
     Nothing is made before the first line: a folder that cannot be made is then trouble of the observer, not of the run.
     """

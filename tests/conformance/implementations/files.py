@@ -16,7 +16,7 @@ from perago_worker import TaskTerminalError, Workspace, task
 from perago_worker.api.registry import Registry
 from perago_worker.bodies.pool import Bodies
 from perago_worker.folders.cache import Cache
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.workspace import LocalWorkspace
 from tests.conformance.bodies import BODIES, Files, Folder, TerminalError
 from tests.conformance.harness import Opener, StoreHarness, WorkspaceHarness
@@ -50,20 +50,20 @@ def _bodies() -> Bodies:
 class _Workspace:
     port: LocalWorkspace
     store: StoreHarness
-    rooms: Rooms
+    sandboxes: Sandboxes
 
     def accept(self, attempt: Attempt, body: str) -> None:
         self.port.accept(attempt, body, "{}")
 
     def leftovers(self) -> tuple[str, ...]:
-        return self.rooms.names()
+        return self.sandboxes.names()
 
 
 def workspace_on(store: StoreHarness, folder: Path) -> WorkspaceHarness:
     """Give a workspace over a store of any kind."""
     work, cached = folder / "work", Cache(folder / "cache", 1 << 30)
     port = LocalWorkspace(store.port, Registry.of_modules(__name__), _bodies(), work, cached)
-    return _Workspace(port, store, Rooms(work))
+    return _Workspace(port, store, Sandboxes(work))
 
 
 @contextmanager

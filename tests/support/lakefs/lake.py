@@ -21,7 +21,7 @@ from perago_lakefs.objects.sink import LakeFSSink, scratch_name
 from perago_lakefs.objects.source import LakeFSSource
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.folder import Folder, Origin
-from perago_worker.folders.sandboxes import Rooms
+from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.transfer_progress import MovedListener, nobody
 from tests.support.servers.lakefs import LakeFS
 
@@ -131,7 +131,7 @@ class Lake:
         self, at: Path, ref: CommitRef, prefix: str = "", *, cache: Cache | None = None, moved: MovedListener = nobody
     ) -> Folder:
         """Make a workspace folder, as a worker does."""
-        room = Rooms(at / "rooms").enter(_execution())
+        room = Sandboxes(at / "rooms").enter(_execution())
         origin = Origin(self.source(ref), self.repository, ref, prefix, read_only=False)
         return Folder.make(
             room, origin, cache or Cache(at / "cache", 1 << 34), width=WIDTH, trusts_times=False, moved=moved

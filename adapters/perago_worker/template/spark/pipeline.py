@@ -33,7 +33,7 @@ def ingest(ws: SparkDatasets, params: Ingest) -> Rows:
     """Take orders in: some have no amount and some arrive twice, as orders do."""
 
     def chance(what: str) -> Column:
-        """Give a number from 0 to 1 for each order: the same one, however Spark deals the orders out."""
+        """Return a number from 0 to 1 for each order: the same one, however Spark deals the orders out."""
         return fn.pmod(fn.xxhash64(fn.col("id"), fn.lit(params.seed), fn.lit(what)), fn.lit(1_000_000)) / 1_000_000
 
     countries = fn.array(*(fn.lit(each) for each in ("DE", "DE", "DE", "FR", "FR", "IT", "IT", "AT", "SE")))

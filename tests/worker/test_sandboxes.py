@@ -1,4 +1,4 @@
-"""Rooms: one owner, removed by name from any process, swept only when the owner is dead (S-33, P-25, P-45, peer R5)."""
+"""Sandboxes: one owner, removed by name from any process, swept when the owner is dead (S-33, P-25, P-45, peer R5)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import pytest
 
 from perago_core.answers import Done, NotDone
 from perago_worker.folders.errors import WorkspaceError
-from perago_worker.folders.sandboxes import Rooms, erase
+from perago_worker.folders.sandboxes import Sandboxes, erase
 from tests.worker.support import Bench
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from perago_worker.folders.sandboxes import Rooms
-rooms = Rooms(Path(sys.argv[1]))
+from perago_worker.folders.sandboxes import Sandboxes
+sandboxes = Sandboxes(Path(sys.argv[1]))
 for name in sys.argv[2:]:
-    (rooms.enter(name).work / "file").write_text("mine")
+    (sandboxes.enter(name).work / "file").write_text("mine")
 print("in", flush=True)
 time.sleep(600)
 """
 
 
 def owner(root: Path, *names: str) -> subprocess.Popen[bytes]:
-    """Start a process that owns rooms until it is killed."""
+    """Start a process that owns sandboxes until it is killed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", OWNER, str(root), *names]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)  # noqa: S603  ourselves
@@ -46,34 +46,34 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def test_the_room_of_a_living_owner_is_left_alone_and_of_a_dead_one_swept(tmp_path: Path) -> None:
     living, dead = owner(tmp_path, "living"), owner(tmp_path, "dead-1", "dead-2")
-    rooms = Rooms(tmp_path)
-    mine = rooms.enter("mine")
+    sandboxes = Sandboxes(tmp_path)
+    mine = sandboxes.enter("mine")
     end(dead)
-    assert rooms.sweep() == ("dead-1", "dead-2")
-    assert rooms.names() == ("living", "mine")
+    assert sandboxes.sweep() == ("dead-1", "dead-2")
+    assert sandboxes.names() == ("living", "mine")
     assert mine.work.is_dir()
     os.kill(living.pid, signal.SIGSTOP)
-    assert rooms.sweep() == (), "a paused owner is alive"
+    assert sandboxes.sweep() == (), "a paused owner is alive"
     with pytest.raises(WorkspaceError, match="in use by another process"):
-        rooms.leave("living")
+        sandboxes.leave("living")
     with pytest.raises(WorkspaceError, match="in use by another process"):
-        rooms.enter("living")
+        sandboxes.enter("living")
     end(living)
-    assert rooms.sweep() == ("living",)
+    assert sandboxes.sweep() == ("living",)
 
 
 def test_a_room_left_by_a_dead_owner_is_entered_empty(tmp_path: Path) -> None:
     end(owner(tmp_path, "again"))
-    room = Rooms(tmp_path).enter("again")
+    room = Sandboxes(tmp_path).enter("again")
     assert list(room.work.iterdir()) == []
 
 
 def test_leaving_twice_or_a_room_that_never_was_is_done(tmp_path: Path) -> None:
-    rooms = Rooms(tmp_path)
-    rooms.enter("one")
+    sandboxes = Sandboxes(tmp_path)
+    sandboxes.enter("one")
     for _ in range(2):
-        rooms.leave("one")
-    rooms.leave("never")
+        sandboxes.leave("one")
+    sandboxes.leave("never")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,17 +81,17 @@ def test_a_lock_file_without_a_room_is_swept(tmp_path: Path) -> None:
     """A crash between making the one and the other blocks nobody (peer R5)."""
     (tmp_path / "half.lock").touch()
     (tmp_path / "not ours.lock").touch()
-    assert Rooms(tmp_path).sweep() == ("half",)
+    assert Sandboxes(tmp_path).sweep() == ("half",)
     assert [path.name for path in tmp_path.iterdir()] == ["not ours.lock"]
 
 
 def test_a_folder_without_a_lock_is_no_room(tmp_path: Path) -> None:
     """Counterexample, seen: the scratch of another worker's live Spark, below the same root, was swept as a room."""
     (tmp_path / "spark" / "body-1").mkdir(parents=True)
-    rooms = Rooms(tmp_path)
-    rooms.enter("mine")
-    assert rooms.names() == ("mine",)
-    assert Rooms(tmp_path).sweep() == ()
+    sandboxes = Sandboxes(tmp_path)
+    sandboxes.enter("mine")
+    assert sandboxes.names() == ("mine",)
+    assert Sandboxes(tmp_path).sweep() == ()
     assert (tmp_path / "spark" / "body-1").is_dir()
 
 
@@ -106,18 +106,18 @@ def test_a_lock_on_a_file_that_was_just_removed_is_no_lock(tmp_path: Path, monke
         real(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    rooms = Rooms(tmp_path)
-    rooms.enter("room")
+    sandboxes = Sandboxes(tmp_path)
+    sandboxes.enter("room")
     monkeypatch.undo()
     with pytest.raises(WorkspaceError, match="in use"):
-        Rooms(tmp_path).enter("room")
-    rooms.leave("room")
+        Sandboxes(tmp_path).enter("room")
+    sandboxes.leave("room")
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "x" * 241, "a.lock"])
 def test_a_name_cannot_lead_elsewhere(name: str, tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="letters, digits"):
-        Rooms(tmp_path).enter(name)
+        Sandboxes(tmp_path).enter(name)
 
 
 def test_erasing_follows_no_link(tmp_path: Path) -> None:
@@ -181,11 +181,11 @@ def test_what_a_killed_worker_leaves_is_swept_and_its_downloads_are_not_repeated
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as worker:  # noqa: S603  ourselves
         assert worker.stdout is not None
         assert any(b"hanging" in line for line in worker.stdout)
-        assert len(bench.rooms()) == 1
+        assert len(bench.sandboxes()) == 1
         assert bench.workspace.sweep() == ()
         worker.kill()
     for _ in range(1000):  # its body dies a moment after it, and may still be writing
-        if bench.rooms() == ():
+        if bench.sandboxes() == ():
             break
         bench.workspace.sweep()
         time.sleep(0.01)

@@ -2,6 +2,9 @@
 
 A lost response to a merge is the third one. Treating it as *not done* publishes twice; treating it as *done* invents a
 success. So it has a type of its own, and every phase that waits on an effect has a row for it.
+
+What is not done or unknown is also what a machine is told: the two are events as they are. The phase says what it is
+that was not done; a class for each would only repeat it.
 """
 
 from __future__ import annotations
@@ -10,9 +13,17 @@ from typing import Generic, TypeAlias, TypeVar
 
 from attrs import field, frozen
 
-from perago_core.value import Value, count
+from perago_core.value import Value, count, line, many, seconds, text
 
 T = TypeVar("T")
+
+
+@frozen(cache_hash=True, repr=False)
+class Event(Value):
+    """Base of everything that can happen to a machine: a fact, in the past tense.
+
+    A subclass without fields of its own is a plain class; ``attrs`` has nothing to add to it.
+    """
 
 
 @frozen(repr=False)
@@ -27,20 +38,28 @@ class Done(Value, Generic[T]):
     operations: int = field(default=1, validator=count)
 
 
-@frozen(repr=False)
-class NotDone(Value):
-    """The outside system said no, and therefore nothing happened."""
+@frozen(cache_hash=True, repr=False)
+class NotDone(Event):
+    """The outside system said no, and therefore nothing happened. ``left`` is what a clean-up left behind."""
 
-    reason: str
+    reason: str = field(validator=line)
     operations: int = field(default=1, validator=count)
+    left: tuple[str, ...] = field(default=(), validator=many(text), kw_only=True)
 
 
-@frozen(repr=False)
-class Unknown(Value):
-    """Nobody can say whether it happened: a timeout, a dropped connection, an error after the request was sent."""
+@frozen(cache_hash=True, repr=False)
+class Unknown(Event):
+    """Nobody can say whether it happened: a timeout, a dropped connection, an error after the request was sent.
 
-    reason: str
+    A conversation may add what a row needs besides the reason: ``now`` and ``until``, the time and a deadline read at
+    the same moment; ``left``, what a clean-up may have left behind. A port gives none of these.
+    """
+
+    reason: str = field(validator=line)
     operations: int = field(default=1, validator=count)
+    now: float = field(default=0.0, validator=seconds, kw_only=True)
+    until: float = field(default=float("inf"), validator=seconds, kw_only=True)
+    left: tuple[str, ...] = field(default=(), validator=many(text), kw_only=True)
 
 
 Answer: TypeAlias = Done[T] | NotDone | Unknown

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from perago_core.answers import Answer, Done, NotDone
-from perago_core.machine.rows import Event
+from perago_core.answers import Answer, Done, Event, Unknown
 from perago_core.value import Value, text
 from perago_core.values import Target
 
@@ -56,16 +55,13 @@ def pause(seconds: float) -> Generator[Call, Answer[Any], None]:
     yield Call("clock", "sleep", (seconds,))
 
 
-def ask(
-    call: Call,
-    done: Callable[[Any], Event],
-    unknown: Callable[[str], Event],
-    not_done: Callable[[str], Event] | None = None,
-) -> Conversation:
-    """Make one call and give the event for its answer; a read that was not done is as unknown as one without answer."""
+def ask(call: Call, done: Callable[[Any], Event]) -> Conversation:
+    """Have something done: the event that says so, or the port's own *not done* or *unknown*."""
     answer = yield call
-    if isinstance(answer, Done):
-        return done(answer.value)
-    if isinstance(answer, NotDone) and not_done is not None:
-        return not_done(answer.reason)
-    return unknown(answer.reason)
+    return done(answer.value) if isinstance(answer, Done) else answer
+
+
+def look(call: Call, found: Callable[[Any], Event]) -> Conversation:
+    """Read something: the event for what was found, or *unknown*. A refused read shows as little as a lost one."""
+    answer = yield call
+    return found(answer.value) if isinstance(answer, Done) else Unknown(answer.reason, answer.operations)

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from attrs import Factory, define
 
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt.run import Execution, Interrupts, Observer
 from perago_core.attempt.state import AttemptState, Known
 from perago_core.attempt.table import outcome
 from perago_core.calls import Call
 from perago_core.failpoints import Edge, Failpoint, Reached
-from perago_core.machine.rows import Event, Fired
+from perago_core.machine.rows import Fired
 from perago_core.ports import PORT_CALLS
 from perago_core.results import Outcome
 from perago_core.values import Attempt

@@ -36,13 +36,15 @@ from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
 from specs.guide.generate import pages  # noqa: E402  as above
 from tests.specs.clauses import marked  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
-from tests.specs.vectors import MACHINES, vectors  # noqa: E402  as above
+from tests.specs.vectors import MACHINES, SCHEMA, vectors  # noqa: E402  as above
 
 
 def files() -> Mapping[str, str]:
     """Give every generated file with what belongs in it."""
     generated = {
-        "table.json": _json({name: {"digest": digest(table), **describe(table)} for name, table in MACHINES.items()}),
+        "table.json": _json(
+            {name: {"schema": SCHEMA, "digest": digest(table), **describe(table)} for name, table in MACHINES.items()}
+        ),
         "cost.md": costs(),
     }
     generated["ladder.md"] = ladder_text(standard_ladder())

@@ -12,10 +12,11 @@ import sys
 from typing import Any
 
 from perago_core import attempt, lease, policy, recovery
+from perago_core.answers import Event
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.machine import codec
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Event, State, Step
+from perago_core.machine.rows import State, Step
 from perago_core.value import Value
 
 MODULES = {"attempt": attempt, "policy": policy, "lease": lease, "recovery": recovery}

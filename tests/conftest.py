@@ -16,8 +16,9 @@ from weakref import WeakKeyDictionary
 import pytest
 from hypothesis import HealthCheck, settings
 
+from perago_core.answers import Event
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Event, Row, State
+from perago_core.machine.rows import Row, State
 from tests.core.machines import NAMES, load
 
 # `pytest --hypothesis-profile=nightly` takes the other one.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from perago_core.answers import NotDone
 from perago_core.attempt import messages as m
 from perago_core.value import Value
 from perago_core.values import TaskStatus
@@ -54,7 +55,7 @@ def say(moment: Moment, branch: str, was: str, told: Iterable[Word]) -> Said:
             if isinstance(record.event, m.Published):
                 says = f"moves {branch} from {sentences.short(was)} to {sentences.short(record.event.ref)}"
                 return Said(sentences.STORE, who.name, inward=False, says=says, what=what)
-            if isinstance(record.event, m.PublishRefused):
+            if isinstance(asked, m.Publish) and isinstance(record.event, NotDone):
                 says = f"refuses {who.name}'s publication: {sentences.shortened(record.event.reason)}"
                 return Said(sentences.STORE, who.name, inward=False, says=says, what=what)
             late = _late(who, told) if isinstance(record.event, m.Reported) else ""

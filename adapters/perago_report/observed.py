@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import define, field
 
+from perago_core.answers import NotDone, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import Phase
 from perago_core.values import Target, TaskSnapshot, TaskStatus
@@ -203,13 +204,15 @@ class Seen:
             self.owners.setdefault(event.ref, who.name)
             self.head = event.ref
 
-    def unpublished(self, who: Recording, _asked: m.Publish, _event: m.PublishRefused) -> None:
-        """The request has ended."""
-        self.requests.pop(who.name, None)
+    def unpublished(self, who: Recording, asked: object, _event: NotDone) -> None:
+        """A request to publish has ended."""
+        if isinstance(asked, m.Publish):
+            self.requests.pop(who.name, None)
 
-    def unanswered(self, who: Recording, _asked: m.Publish, _event: m.PublishUnknown) -> None:
-        """The request may still be on its way."""
-        self._leave(who)
+    def unanswered(self, who: Recording, asked: object, _event: Unknown) -> None:
+        """A request to publish may still be on its way."""
+        if isinstance(asked, m.Publish):
+            self._leave(who)
 
     def revoked(self, _who: Recording, _asked: m.RevokeOlder, event: m.Revoked) -> None:
         """Names of older attempts are gone."""
@@ -239,8 +242,8 @@ _LEARN: Mapping[type, Callable[[Seen, Recording, Any, Any], None]] = {
     m.Settled: Seen.settled,
     m.HeadSeen: Seen.head_seen,
     m.Published: Seen.published,
-    m.PublishRefused: Seen.unpublished,
-    m.PublishUnknown: Seen.unanswered,
+    NotDone: Seen.unpublished,
+    Unknown: Seen.unanswered,
     m.Revoked: Seen.revoked,
     m.Dropped: Seen.dropped,
     m.CleanedUp: Seen.cleaned,

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from perago_core.answers import Event
 from perago_core.attempt import messages as m
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.results import Completed, Result
 from perago_core.values import TaskSnapshot, TaskStatus

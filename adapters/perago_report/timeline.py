@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
+from perago_core.answers import NotDone
 from perago_core.attempt import ATTEMPT
 from perago_core.attempt import messages as m
 from perago_core.machine.description import digest
@@ -210,7 +211,8 @@ def _verdict(happened: Sequence[tuple[int, Moment]], told: Sequence[Word], seen:
     accepted = sum(word.status is TaskStatus.COMPLETED for word in told)
     given_up = sum(isinstance(moment, GivenUp) for _, moment in happened)
     refused = sum(
-        isinstance(moment, Stepped) and isinstance(moment.record.event, m.PublishRefused) for _, moment in happened
+        isinstance(moment, Stepped) and isinstance(moment.asked, m.Publish) and isinstance(moment.record.event, NotDone)
+        for _, moment in happened
     )
     counted = (f"{accepted} result(s) accepted", f"{given_up} attempt(s) given up", f"{refused} publication(s) refused")
     # Nothing may be claimed of a head whose ancestors nobody knows.

@@ -11,15 +11,14 @@ from typing import Any, TypeAlias
 from attrs import define
 
 from perago_core import ledger
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import messages as m
-from perago_core.attempt.messages import CleanUp
 from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known
 from perago_core.attempt.table import ATTEMPT, start
-from perago_core.calls import Call, Conversation, ask, clock, pause, wall_clock
+from perago_core.calls import Call, Conversation, ask, clock, look, pause, wall_clock
 from perago_core.lease import LeaseEnd, LeaseRequest
 from perago_core.lease.run import Keeper
-from perago_core.machine.rows import Command, Event, Fired
+from perago_core.machine.rows import Command, Fired
 from perago_core.recovery import Mode, sweep
 from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, TaskSnapshot
@@ -31,7 +30,7 @@ def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
 
 def _prepare(x: Execution, _command: m.PrepareWorkspace) -> Conversation:
     call = Call("workspace", "prepare", (x.attempt,))
-    return ask(call, _nothing(m.WorkspaceReady), m.WorkspaceUnknown, m.WorkspaceRefused)
+    return ask(call, _nothing(m.WorkspaceReady))
 
 
 def _run_body(x: Execution, _command: m.RunBody) -> Conversation:
@@ -48,7 +47,7 @@ def _body(x: Execution, call: Call) -> Conversation:
     Else a worker that stops a body for somebody else's attempt would then report that attempt as failed.
     """
     answer = yield call
-    event: Event = answer.value if isinstance(answer, Done) else m.BodyLost(answer.reason)
+    event: Event = answer.value if isinstance(answer, Done) else Unknown(answer.reason)
     if isinstance(event, m.BodyDone | m.StagingWanted):
         return event
     return x.interruption() or event
@@ -58,40 +57,35 @@ def _reload(x: Execution, _command: m.ReloadTask) -> Conversation:
     answer = yield Call("orchestrator", "reload", (x.attempt.workflow_id, x.attempt.task_id))
     if isinstance(answer, Done):
         return m.TaskReloaded(answer.value)
-    return m.TaskReloadUnknown(answer.reason, (yield from clock()), x.attempt_until())
+    return Unknown(answer.reason, now=(yield from clock()), until=x.attempt_until())
 
 
 def _open_staging(x: Execution, command: m.OpenStaging) -> Conversation:
     call = Call("store", "open_staging", (x.attempt.target, command.name, command.at))
-    return ask(call, _nothing(m.StagingOpened), m.StagingUnknown, m.StagingRefused)
+    return ask(call, _nothing(m.StagingOpened))
 
 
 def _upload(x: Execution, command: m.Upload) -> Conversation:
     call = Call("workspace", "upload", (x.attempt,), sink=(x.attempt.target, command.name))
-    return ask(call, _nothing(m.Uploaded), m.UploadUnknown, m.UploadRefused)
+    return ask(call, _nothing(m.Uploaded))
 
 
 def _commit(x: Execution, command: m.CommitStaging) -> Conversation:
     call = Call("store", "commit", (x.attempt.target, command.name, command.message))
-    return ask(
-        call,
-        lambda staged: m.NothingStaged() if staged is None else m.Staged(staged),
-        m.CommitUnknown,
-        m.CommitRefused,
-    )
+    return ask(call, lambda staged: m.NothingStaged() if staged is None else m.Staged(staged))
 
 
 def _claim(_x: Execution, command: m.MakeClaim) -> Conversation:
-    return ask(Call("store", "claim", (command.claim,)), m.ClaimStands, m.ClaimUnknown, m.ClaimRefused)
+    return ask(Call("store", "claim", (command.claim,)), m.ClaimStands)
 
 
 def _read_claim(_x: Execution, command: m.ReadClaim) -> Conversation:
-    return ask(Call("store", "read_claim", (command.claim,)), m.ClaimRead, m.ClaimReadUnknown)
+    return look(Call("store", "read_claim", (command.claim,)), m.ClaimRead)
 
 
 def _list_claims(x: Execution, _command: m.ListClaims) -> Conversation:
     call = Call("store", "claims", (x.attempt.target, x.attempt.logical_task))
-    return ask(call, m.ClaimsListed, m.ClaimsUnknown)
+    return look(call, m.ClaimsListed)
 
 
 def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
@@ -99,7 +93,7 @@ def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
     for workflow_id, task_id in command.tasks:
         answer = yield Call("orchestrator", "reload", (workflow_id, task_id))
         if not isinstance(answer, Done):
-            return m.OwnersUnknown(answer.reason)
+            return Unknown(answer.reason)
         found.append((task_id, answer.value))
     return m.OwnersRead(tuple(found))
 
@@ -107,7 +101,7 @@ def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
 def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
     swept = yield from sweep(x.attempt.target, Mode.SETTLE_ONLY, _actor(x.attempt))
     if not isinstance(swept, Done):
-        return m.IntentsUnknown(swept.reason)
+        return Unknown(swept.reason)
     found = swept.value
     return m.IntentsSettled(found.epoch, found.unresolved, found.maintained, found.alarms)
 
@@ -119,7 +113,7 @@ def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
     yield from keeper.acquire()
     if keeper.held is not None:
         return m.LeaseHeld(keeper.held.token, keeper.held.clean)
-    return m.LeaseBusy(keeper.why) if keeper.end is LeaseEnd.BUSY else m.LeaseUnknown(keeper.why)
+    return NotDone(keeper.why) if keeper.end is LeaseEnd.BUSY else Unknown(keeper.why)
 
 
 def _await_takeover(x: Execution, command: m.AwaitTakeover) -> Conversation:
@@ -137,12 +131,12 @@ def _revoke_older(x: Execution, command: m.RevokeOlder) -> Conversation:
     answer = yield from revoke(x.attempt.target, x.attempt.logical_task, command.number)
     if isinstance(answer, Done):
         return m.Revoked(answer.value)
-    return m.RevokeRefused(answer.reason) if isinstance(answer, NotDone) else m.RevokeUnknown(answer.reason)
+    return answer
 
 
 def _barrier(x: Execution, _command: m.PassBarrier) -> Conversation:
     call = Call("store", "barrier", (x.attempt.target,))
-    return ask(call, _nothing(m.BarrierPassed), m.BarrierUnknown, m.BarrierRefused)
+    return ask(call, _nothing(m.BarrierPassed))
 
 
 def _actor(attempt: Attempt) -> str:
@@ -179,62 +173,55 @@ def _intent(x: Execution, created_at: int) -> ledger.Intent:
 
 def _arm(x: Execution, _command: m.ArmIntent) -> Conversation:
     x.intent = _intent(x, (yield from wall_clock()))
-    return _ledger_event((yield from ledger.arm(x.intent)), m.Armed, m.ArmUnknown, m.ArmRefused)
+    return _ledger_event((yield from ledger.arm(x.intent)), m.Armed)
 
 
 def _confirm(x: Execution, command: m.ConfirmIntent) -> Conversation:
     if x.intent is None:
-        return m.ConfirmUnknown("the process that armed the intent is gone; a sweep settles it")
+        return Unknown("the process that armed the intent is gone; a sweep settles it")
     answer = yield from ledger.confirm(x.intent, {x.attempt.target: command.ref})
     if isinstance(answer, Done):
         x.intent = answer.value
-    return _ledger_event(answer, m.Confirmed, m.ConfirmUnknown, m.ConfirmRefused)
+    return _ledger_event(answer, m.Confirmed)
 
 
 def _settle(x: Execution, command: m.SettleIntent) -> Conversation:
     if x.intent is None:
-        return m.SettleUnknown("the process that armed the intent is gone; a sweep settles it")
+        return Unknown("the process that armed the intent is gone; a sweep settles it")
     after = x.attempt.input if command.ref is None else command.ref
     movement = ledger.Movement(x.attempt.target, x.attempt.input, after)
     at = yield from wall_clock()
     answer = yield from ledger.settle(x.intent, command.kind, (movement,), _actor(x.attempt), at)
-    return _ledger_event(answer, m.Settled, m.SettleUnknown, m.SettleRefused)
+    return _ledger_event(answer, m.Settled)
 
 
-def _ledger_event(
-    answer: Answer[Any],
-    done: Callable[[], Event],
-    unknown: Callable[[str], Event],
-    not_done: Callable[[str], Event],
-) -> Event:
-    if isinstance(answer, Done):
-        return done()
-    return not_done(answer.reason) if isinstance(answer, NotDone) else unknown(answer.reason)
+def _ledger_event(answer: Answer[Any], done: Callable[[], Event]) -> Event:
+    return done() if isinstance(answer, Done) else answer
 
 
 def _read_head(x: Execution, _command: m.ReadHead) -> Conversation:
     answer = yield Call("store", "head", (x.attempt.target,))
     if not isinstance(answer, Done):
-        return m.HeadUnknown(answer.reason)
+        return Unknown(answer.reason)
     return m.HeadSeen(answer.value, (yield from clock()), x.attempt_until(), x.lease_until())
 
 
 def _publish(_x: Execution, command: m.Publish) -> Conversation:
-    return ask(Call("store", "publish", (command.plan,)), m.Published, m.PublishUnknown, m.PublishRefused)
+    return ask(Call("store", "publish", (command.plan,)), m.Published)
 
 
 def _drop(x: Execution, command: m.DropStaging) -> Conversation:
     call = Call("store", "drop", (x.attempt.target, command.name))
-    return ask(call, _nothing(m.Dropped), m.DropUnknown, m.DropRefused)
+    return ask(call, _nothing(m.Dropped))
 
 
 def _read_commit(x: Execution, command: m.ReadCommit) -> Conversation:
-    return ask(Call("store", "look", (x.attempt.target.repository, command.ref)), m.CommitSeen, m.CommitUnreadable)
+    return look(Call("store", "look", (x.attempt.target.repository, command.ref)), m.CommitSeen)
 
 
 def _report(x: Execution, command: m.Report) -> Conversation:
     call = Call("orchestrator", "report", (x.attempt, command.result))
-    return ask(call, _nothing(m.Reported), m.ReportUnknown, m.ReportRefused)
+    return ask(call, _nothing(m.Reported))
 
 
 def _clean_up(x: Execution, command: m.CleanUp) -> Conversation:
@@ -253,8 +240,8 @@ def _clean_up(x: Execution, command: m.CleanUp) -> Conversation:
         elif isinstance(answer, NotDone):
             refused.append(what)
     if unknown:
-        return m.CleanUpUnknown((*unknown, *refused))
-    return m.CleanUpRefused(tuple(refused)) if refused else m.CleanedUp()
+        return Unknown("", left=(*unknown, *refused))
+    return NotDone("", left=tuple(refused)) if refused else m.CleanedUp()
 
 
 PERFORM: Mapping[type[Command], Callable[[Execution, Any], Conversation]] = {
@@ -364,9 +351,7 @@ class Execution:
 
     def _lost(self, reason: str) -> Event:
         (command,) = self.state.pending
-        (unknown,) = command.answers.unknown
-        event: Event = unknown(("staging name", "workspace")) if isinstance(command, CleanUp) else unknown(reason)
-        return event
+        return Unknown(reason, left=("staging name", "workspace") if isinstance(command, m.CleanUp) else ())
 
     def _tends_lease(self) -> bool:
         """Keep the lease alive until the head is read; between that and the send nothing may come (S-09)."""

@@ -1,4 +1,7 @@
-"""What an attempt has learnt, and what each event teaches it. Records only: nothing here chooses a way.
+"""Where an attempt stands: its phases, what it knows, what each event teaches it, and how a refusal is explained.
+
+No row is chosen here. What is recorded decides rows later, through facts: ``staging``, ``armed`` and ``uncertain`` are
+set by what happened in which phase.
 
 Every answer that is not *done* also leaves a ``refusal``: what was expected, what was found, what to do next. If the
 table turns it into a report, that is the reported reason; if it turns it into silence, that is the reason for it.
@@ -7,15 +10,16 @@ table turns it into a report, that is the reported reason; if it turns it into s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import evolve, frozen
 
 from perago_core import fence
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt.messages import Report
 from perago_core.fence import Standing, standing
-from perago_core.machine.rows import Event, State, Waiting
+from perago_core.machine.rows import Command, State, Waiting
 from perago_core.plan import PublishPlan
 from perago_core.results import Acceptance, Classification, Refusal, Result
 from perago_core.value import Value
@@ -124,7 +128,7 @@ def stale(attempt: Attempt, snapshot: TaskSnapshot | None) -> Refusal:
 
 def _because(classification: Classification, expected: str, next_action: str = _RETRY) -> Explanation:
     def explain(_attempt: Attempt, event: Any) -> Refusal:  # noqa: ANN401  any event with a reason
-        return Refusal(classification, expected, event.reason, next_action)
+        return Refusal(classification, expected, event.reason or "no reason given", next_action)
 
     return explain
 
@@ -177,74 +181,59 @@ def _explain_body_failed(_attempt: Attempt, event: m.BodyFailed) -> Refusal:
     return Refusal(Classification.BODY_FAILED, "checks and body to succeed", event.reason, action)
 
 
-EXPLANATIONS: Mapping[type[Event], Explanation] = {
-    m.WorkspaceRefused: _because(Classification.WORKSPACE_FAILED, "the input to be made available"),
-    m.WorkspaceUnknown: _because(Classification.WORKSPACE_FAILED, "the input to be made available"),
-    m.BodyFailed: _explain_body_failed,
-    m.BodyLost: _because(Classification.BODY_LOST, "the body to end with a result"),
-    m.StagingWanted: _explain_staging_wanted,
-    m.TaskReloadUnknown: _because(Classification.ATTEMPT_UNKNOWN, "the orchestrator to confirm the attempt"),
-    m.StagingRefused: _because(Classification.STAGING_FAILED, "a fresh staging name at the input"),
-    m.StagingUnknown: _because(Classification.STAGING_UNKNOWN, "a fresh staging name at the input"),
-    m.UploadRefused: _because(Classification.STAGING_FAILED, "the changes to be uploaded"),
-    m.UploadUnknown: _because(Classification.STAGING_UNKNOWN, "the changes to be uploaded"),
-    m.CommitRefused: _because(Classification.STAGING_FAILED, "the staging branch to be committed"),
-    m.CommitUnknown: _because(Classification.STAGING_UNKNOWN, "the staging branch to be committed"),
-    m.ClaimStands: _claim_lost,
-    m.ClaimRead: _claim_lost,
-    m.ClaimRefused: _because(Classification.CLAIM_FAILED, "the store to take the claim"),
-    m.ClaimUnknown: _because(Classification.CLAIM_FAILED, "the store to confirm the claim", _NONE),
-    m.ClaimReadUnknown: _because(Classification.CLAIM_FAILED, "the claim to be read back", _NONE),
-    m.ClaimsUnknown: _because(Classification.CLAIMS_UNREADABLE, "the claim records of the task"),
-    m.OwnersUnknown: _because(Classification.CLAIMS_UNREADABLE, "the orchestrator's word on earlier attempts"),
-    m.IntentsSettled: _intents,
-    m.IntentsUnknown: _because(Classification.LEDGER_UNAVAILABLE, "the ledger to show the open intents"),
-    m.LeaseBusy: _because(Classification.LEASE_BUSY, "the lease of the target to be free"),
-    m.LeaseUnknown: _because(Classification.LEASE_BUSY, "the lease of the target to be confirmed"),
-    m.RevokeRefused: _because(Classification.REVOCATION_FAILED, "older staging names to be deleted"),
-    m.RevokeUnknown: _because(Classification.REVOCATION_FAILED, "older staging names to be deleted"),
-    m.BarrierRefused: _because(
+#: Why a command that was not done, or whose fate is unknown, ends the attempt.
+_FAILURES: Mapping[tuple[type[Command], type[Event]], Explanation] = {
+    (m.PrepareWorkspace, NotDone): _because(Classification.WORKSPACE_FAILED, "the input to be made available"),
+    (m.PrepareWorkspace, Unknown): _because(Classification.WORKSPACE_FAILED, "the input to be made available"),
+    (m.RunBody, Unknown): _because(Classification.BODY_LOST, "the body to end with a result"),
+    (m.ResumeBody, Unknown): _because(Classification.BODY_LOST, "the body to end with a result"),
+    (m.ReloadTask, Unknown): _because(Classification.ATTEMPT_UNKNOWN, "the orchestrator to confirm the attempt"),
+    (m.OpenStaging, NotDone): _because(Classification.STAGING_FAILED, "a fresh staging name at the input"),
+    (m.OpenStaging, Unknown): _because(Classification.STAGING_UNKNOWN, "a fresh staging name at the input"),
+    (m.Upload, NotDone): _because(Classification.STAGING_FAILED, "the changes to be uploaded"),
+    (m.Upload, Unknown): _because(Classification.STAGING_UNKNOWN, "the changes to be uploaded"),
+    (m.CommitStaging, NotDone): _because(Classification.STAGING_FAILED, "the staging branch to be committed"),
+    (m.CommitStaging, Unknown): _because(Classification.STAGING_UNKNOWN, "the staging branch to be committed"),
+    (m.MakeClaim, NotDone): _because(Classification.CLAIM_FAILED, "the store to take the claim"),
+    (m.MakeClaim, Unknown): _because(Classification.CLAIM_FAILED, "the store to confirm the claim", _NONE),
+    (m.ReadClaim, Unknown): _because(Classification.CLAIM_FAILED, "the claim to be read back", _NONE),
+    (m.ListClaims, Unknown): _because(Classification.CLAIMS_UNREADABLE, "the claim records of the task"),
+    (m.ReadOwners, Unknown): _because(Classification.CLAIMS_UNREADABLE, "the orchestrator's word on earlier attempts"),
+    (m.SettleIntents, Unknown): _because(Classification.LEDGER_UNAVAILABLE, "the ledger to show the open intents"),
+    (m.AcquireLease, NotDone): _because(Classification.LEASE_BUSY, "the lease of the target to be free"),
+    (m.AcquireLease, Unknown): _because(Classification.LEASE_BUSY, "the lease of the target to be confirmed"),
+    (m.RevokeOlder, NotDone): _because(Classification.REVOCATION_FAILED, "older staging names to be deleted"),
+    (m.RevokeOlder, Unknown): _because(Classification.REVOCATION_FAILED, "older staging names to be deleted"),
+    (m.PassBarrier, NotDone): _because(
         Classification.BARRIER_FAILED, "the store to confirm the barrier", "Clean the target, then retry."
     ),
-    m.BarrierUnknown: _because(Classification.BARRIER_FAILED, "the store to confirm the barrier"),
-    m.ArmRefused: _because(Classification.LEDGER_UNAVAILABLE, "the ledger to take the intent"),
-    m.ArmUnknown: _because(Classification.LEDGER_UNAVAILABLE, "the ledger to confirm the intent"),
-    m.HeadUnknown: _because(Classification.TARGET_UNREADABLE, "to read the target's head"),
-    m.PublishRefused: _because(Classification.PUBLISH_REFUSED, "the store to move the target"),
-    m.PublishUnknown: _because(Classification.PUBLISH_UNKNOWN, "the store to say whether the target moved", LOOK),
-    m.DropRefused: _because(
+    (m.PassBarrier, Unknown): _because(Classification.BARRIER_FAILED, "the store to confirm the barrier"),
+    (m.ArmIntent, NotDone): _because(Classification.LEDGER_UNAVAILABLE, "the ledger to take the intent"),
+    (m.ArmIntent, Unknown): _because(Classification.LEDGER_UNAVAILABLE, "the ledger to confirm the intent"),
+    (m.ReadHead, Unknown): _because(Classification.TARGET_UNREADABLE, "to read the target's head"),
+    (m.Publish, NotDone): _because(Classification.PUBLISH_REFUSED, "the store to move the target"),
+    (m.Publish, Unknown): _because(Classification.PUBLISH_UNKNOWN, "the store to say whether the target moved", LOOK),
+    (m.DropStaging, NotDone): _because(
         Classification.PUBLISH_UNKNOWN, "our own name to be revoked after an unknown publication", LOOK
     ),
-    m.DropUnknown: _because(
+    (m.DropStaging, Unknown): _because(
         Classification.PUBLISH_UNKNOWN, "our own name to be revoked after an unknown publication", LOOK
     ),
+    (m.ReadCommit, Unknown): _because(Classification.PUBLISH_UNKNOWN, "to read the published commit back", LOOK),
+}
+
+#: Why an answer that was given, or something from outside, ends the attempt.
+_OBJECTIONS: Mapping[type[Event], Explanation] = {
+    m.BodyFailed: _explain_body_failed,
+    m.StagingWanted: _explain_staging_wanted,
+    m.ClaimStands: _claim_lost,
+    m.ClaimRead: _claim_lost,
+    m.IntentsSettled: _intents,
     m.CommitSeen: _elsewhere,
-    m.CommitUnreadable: _because(Classification.PUBLISH_UNKNOWN, "to read the published commit back", LOOK),
     m.AttemptLost: _because(Classification.ATTEMPT_STALE, "to hold the attempt until the end", _NONE),
     m.LeaseLost: _because(Classification.LEASE_LOST, "to hold the lease until the publication"),
     m.DeadlineExceeded: _because(Classification.DEADLINE_EXCEEDED, "to finish in the time allowed"),
 }
-
-
-class Learnt(TypedDict, total=False):
-    """What may be learnt: the fields of ``Known``, for the type checkers, so that no name can be misspelt."""
-
-    changed: bool
-    output: str
-    staging: bool
-    staged: StagedRef | None
-    claims: tuple[Claim, ...]
-    standings: tuple[tuple[str, Standing], ...]
-    maintained: tuple[Maintained, ...]
-    token: int | None
-    armed: bool
-    decision: fence.Decision | None
-    published: CommitRef | None
-    uncertain: bool
-    refusal: Refusal | None
-    result: Result | None
-    acceptance: Acceptance
-    left_behind: tuple[str, ...]
 
 
 @frozen(cache_hash=True, repr=False, slots=False, getstate_setstate=True)
@@ -268,14 +257,19 @@ class Known(Value):
     acceptance: Acceptance = Acceptance.UNREAD
     left_behind: tuple[str, ...] = ()
 
-    def learn(self, **changes: Unpack[Learnt]) -> Known:
+
+if TYPE_CHECKING:
+    from attrs import evolve as learn  # so that mypy checks names and types of what is learnt
+else:
+
+    def learn(known: Known, **changes: object) -> Known:
         """Give what is known once this is known too.
 
         Most events teach something, so this is the hot path of ``step``. ``attrs.evolve`` reads and sets every field
         one by one; copying the dictionary takes a quarter of its time.
         """
         more = object.__new__(Known)
-        more.__dict__.update(self.__dict__)
+        more.__dict__.update(known.__dict__)
         more.__dict__.update(changes, _attrs_cached_hash=None)
         return more
 
@@ -336,7 +330,7 @@ def plan_of(known: Known) -> PublishPlan:
 def _body_done(state: AttemptState, event: m.BodyDone) -> Known:
     if event.execution != state.subject.execution:
         return state.known
-    return state.known.learn(changed=event.changed, output=event.output)
+    return learn(state.known, changed=event.changed, output=event.output)
 
 
 def _body_failed(state: AttemptState, event: m.BodyFailed) -> Known:
@@ -352,15 +346,15 @@ def _task_reloaded(state: AttemptState, event: m.TaskReloaded) -> Known:
     attempt, known = state.subject, state.known
     if state.phase is Phase.ACCEPTANCE:
         accepted = is_accepted(attempt, event.snapshot)
-        return known.learn(acceptance=Acceptance.ACCEPTED if accepted else Acceptance.NOT_ACCEPTED)
+        return learn(known, acceptance=Acceptance.ACCEPTED if accepted else Acceptance.NOT_ACCEPTED)
     if is_current(attempt, event.snapshot):
         return known
-    return known.learn(refusal=stale(attempt, event.snapshot))
+    return learn(known, refusal=stale(attempt, event.snapshot))
 
 
-def _task_reload_unknown(state: AttemptState, event: m.TaskReloadUnknown) -> Known:
+def _task_reload_unknown(state: AttemptState, event: Unknown) -> Known:
     if state.phase is Phase.ACCEPTANCE:
-        return state.known.learn(acceptance=Acceptance.UNKNOWN)
+        return learn(state.known, acceptance=Acceptance.UNKNOWN)
     return _refused(state, event)
 
 
@@ -369,19 +363,19 @@ def _claim_answered(state: AttemptState, event: m.ClaimStands | m.ClaimRead) -> 
 
 
 def _intents_settled(state: AttemptState, event: m.IntentsSettled) -> Known:
-    known = state.known.learn(maintained=event.maintained)
+    known = learn(state.known, maintained=event.maintained)
     if intents_are_clear(state.subject, event):
         return known
-    return known.learn(refusal=EXPLANATIONS[m.IntentsSettled](state.subject, event))
+    return learn(known, refusal=_intents(state.subject, event))
 
 
-def _head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
-    if state.phase is Phase.OWN_HEAD:
-        return _own_head_seen(state, event)
-    attempt, known = state.subject, state.known
-    decision = fence.decide(
-        fence.Case(
-            attempt=attempt,
+def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[AttemptState, m.HeadSeen], Known]:
+    """Make what a head teaches out of a decision: in goes all it may look at, and it stays with its reason."""
+
+    def judge(state: AttemptState, event: m.HeadSeen) -> Known:
+        known = state.known
+        case = fence.Case(
+            attempt=state.subject,
             staged=known.staged,
             head=event.head,
             claims=known.claims,
@@ -391,15 +385,17 @@ def _head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
             now=event.now,
             attempt_until=event.attempt_until,
             lease_until=event.lease_until,
-        ),
-    )
-    return known.learn(decision=decision, refusal=decision.refusal or known.refusal)
+        )
+        decision = ruling(case)
+        return learn(known, decision=decision, refusal=decision.refusal or known.refusal)
+
+    return judge
 
 
 def _own_head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
     known = state.known
     if event.head is not None and fence.provably_ours(plan_of(known), event.head.commit):
-        return known.learn(published=event.head.commit.ref, uncertain=False)
+        return learn(known, published=event.head.commit.ref, uncertain=False)
     return known
 
 
@@ -407,14 +403,14 @@ def _commit_seen(state: AttemptState, event: m.CommitSeen) -> Known:
     known, commit = state.known, event.commit
     if commit is not None and commit.ref == known.published and fence.verified(plan_of(known), commit):
         return known
-    return known.learn(uncertain=True, refusal=EXPLANATIONS[m.CommitSeen](state.subject, event))
+    return learn(known, uncertain=True, refusal=_elsewhere(state.subject, event))
 
 
 def _report_answered(acceptance: Acceptance) -> Callable[[AttemptState, Event], Known]:
     def remember(state: AttemptState, _event: Event) -> Known:
         (sent,) = state.pending
         assert isinstance(sent, Report)
-        return state.known.learn(result=sent.result, acceptance=acceptance)
+        return learn(state.known, result=sent.result, acceptance=acceptance)
 
     return remember
 
@@ -425,15 +421,16 @@ def _refused(state: AttemptState, event: Event) -> Known:
     Only the store's own refusal to publish says that nothing did. Whatever else fails from there on, the reason must
     not tell people that nothing was published, nor may the intent be settled as if nothing were.
     """
-    refusal = EXPLANATIONS[type(event)](state.subject, event)
-    if state.phase not in FROM_PUBLICATION or isinstance(event, m.PublishRefused):
-        return state.known.learn(refusal=refusal)
-    return state.known.learn(refusal=evolve(refusal, next_action=LOOK), uncertain=True)
+    explain = _OBJECTIONS.get(type(event)) or _FAILURES[type(state.pending[0]), type(event)]
+    refusal = explain(state.subject, event)
+    if state.phase not in FROM_PUBLICATION or (state.phase is Phase.PUBLICATION and isinstance(event, NotDone)):
+        return learn(state.known, refusal=refusal)
+    return learn(state.known, refusal=evolve(refusal, next_action=LOOK), uncertain=True)
 
 
 def _staging_in_doubt(state: AttemptState, event: Event) -> Known:
     """The name may exist although nobody confirmed it; from here on clean-up must try to remove it (rule 3, T-P2)."""
-    return _refused(state, event).learn(staging=True)
+    return learn(_refused(state, event), staging=True)
 
 
 def _interrupted(state: AttemptState, event: Event) -> Known:
@@ -450,36 +447,58 @@ def _lease_lost(state: AttemptState, event: m.LeaseLost) -> Known:
     return _interrupted(state, event)
 
 
+def _failed(state: AttemptState, event: NotDone | Unknown) -> Known:
+    """What a command teaches that was not done, or whose fate is unknown: for most, the reason to refuse."""
+    return _LESSONS.get((type(state.pending[0]), type(event)), _refused)(state, event)
+
+
+def _left_behind(state: AttemptState, event: NotDone | Unknown) -> Known:
+    return learn(state.known, left_behind=event.left)
+
+
+def _nothing(state: AttemptState, _event: Event) -> Known:
+    """The result is on its way; a sweep finds out what became of the intent."""
+    return state.known
+
+
 _OPENING = (Phase.STAGING_0, Phase.STAGING)
 
+_LESSONS: Mapping[tuple[type[Command], type[Event]], Callable[[AttemptState, Any], Known]] = {
+    (m.ReloadTask, Unknown): _task_reload_unknown,
+    (m.OpenStaging, Unknown): _staging_in_doubt,
+    (m.Report, NotDone): _report_answered(Acceptance.NOT_ACCEPTED),
+    (m.Report, Unknown): _report_answered(Acceptance.UNKNOWN),
+    (m.ConfirmIntent, NotDone): _nothing,
+    (m.ConfirmIntent, Unknown): _nothing,
+    (m.SettleIntent, NotDone): _nothing,
+    (m.SettleIntent, Unknown): _nothing,
+    (m.CleanUp, NotDone): _left_behind,
+    (m.CleanUp, Unknown): _left_behind,
+}
+
 REMEMBER: Mapping[type[Event], Callable[[AttemptState, Any], Known]] = {
-    **dict.fromkeys(EXPLANATIONS, _refused),
+    NotDone: _failed,
+    Unknown: _failed,
     m.BodyDone: _body_done,
     m.BodyFailed: _body_failed,
     m.TaskReloaded: _task_reloaded,
-    m.TaskReloadUnknown: _task_reload_unknown,
-    m.StagingOpened: lambda state, _: state.known.learn(staging=True),
-    m.StagingUnknown: _staging_in_doubt,
-    m.Staged: lambda state, event: state.known.learn(staged=event.staged),
-    m.NothingStaged: lambda state, _: state.known.learn(changed=False),
-    m.ClaimsListed: lambda state, event: state.known.learn(claims=event.claims),
-    m.OwnersRead: lambda state, event: state.known.learn(
-        standings=tuple((task, standing(snapshot)) for task, snapshot in event.snapshots),
+    m.StagingOpened: lambda state, _: learn(state.known, staging=True),
+    m.Staged: lambda state, event: learn(state.known, staged=event.staged),
+    m.NothingStaged: lambda state, _: learn(state.known, changed=False),
+    m.ClaimsListed: lambda state, event: learn(state.known, claims=event.claims),
+    m.OwnersRead: lambda state, event: learn(
+        state.known, standings=tuple((task, standing(snapshot)) for task, snapshot in event.snapshots)
     ),
     m.StagingWanted: _staging_wanted,
     m.ClaimStands: _claim_answered,
     m.ClaimRead: _claim_answered,
     m.IntentsSettled: _intents_settled,
-    m.LeaseHeld: lambda state, event: state.known.learn(token=event.token),
-    m.Armed: lambda state, _: state.known.learn(armed=True),
-    m.HeadSeen: _head_seen,
-    m.Published: lambda state, event: state.known.learn(published=event.ref),
+    m.LeaseHeld: lambda state, event: learn(state.known, token=event.token),
+    m.Armed: lambda state, _: learn(state.known, armed=True),
+    m.HeadSeen: _own_head_seen,
+    m.Published: lambda state, event: learn(state.known, published=event.ref),
     m.CommitSeen: _commit_seen,
     m.Reported: _report_answered(Acceptance.UNREAD),
-    m.ReportUnknown: _report_answered(Acceptance.UNKNOWN),
-    m.ReportRefused: _report_answered(Acceptance.NOT_ACCEPTED),
-    m.CleanUpRefused: lambda state, event: state.known.learn(left_behind=event.left_behind),
-    m.CleanUpUnknown: lambda state, event: state.known.learn(left_behind=event.left_behind),
     m.AttemptLost: _interrupted,
     m.LeaseLost: _lease_lost,
     m.DeadlineExceeded: _interrupted,

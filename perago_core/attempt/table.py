@@ -1,14 +1,18 @@
 """The attempt machine: what does one attempt do next, given what just happened.
 
-Read it top to bottom; it is one publication. One line is one row:
+Read it top to bottom; it is one publication. One block is one phase: what it waits for, what to do when that is not
+done (``not_done``), when nobody can say (``unknown``) and when something comes from outside (``outside``). One line in
+it is one row:
 
-    id | waiting for | when | if | then wait for | and ask for
+    id | what happened | if | then wait for | and ask for
+
+``FAIL``, ``SILENT``, ``LEAVE``, ``FIND_OUT`` and ``IGNORE`` are the only policies; each stands for one to three rows.
 
 How to read it
 --------------
 * ``soft`` is the seed protocol, step for step: two attempt fences, one look at the head, one movement.
-* The ledger is a switch of its own: with it on, open intents are settled and an intent is armed before the head is read,
-  and confirmed and settled after the report. It adds evidence and changes no verdict.
+* The ledger is a switch of its own: with it on, open intents are settled and an intent is armed before the head is
+  read, and confirmed and settled after the report. It adds evidence and changes no verdict.
 * The other backings add claim and owner rule for all, revocation and barrier for ``conditional`` and ``locked``, the
   lease, a third fence and the takeover wait for ``locked``. They change which rows are reachable, not who decides.
 * Two partial orders carry the weight: *name before last fence before send*, and *revoke before barrier before observe
@@ -16,38 +20,52 @@ How to read it
   observing the head and sending the plan: HEAD leads to PUBLICATION and nowhere in between.
 * Any answer that is not *done* leads to a report of failure, to silence, or, for a publication outside ``soft``, to
   finding out. Going to CLEAN_UP without a report is silence: the attempt is not ours to speak for.
-* Then: publish, report, clean up. Whatever the ledger wants (confirm, settle) comes after the report, because everything
+* Then: publish, report, clean up. What the ledger wants (confirm, settle) comes after the report, because everything
   between publish and report only widens the one window that matters.
+* The decision about the head is ``fence.decide``, named in the block of HEAD and nowhere else.
 
-What is not here: events from outside, which may come at any time, are in ``interrupts``. Bodies, heartbeats, polling and
-shutdown belong to the runtime; they reach the machine as events.
+What is not here: bodies, heartbeats, polling and shutdown belong to the runtime; they reach the machine as events.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
 from perago_core import fence
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import (
-    AFTER_REPORT,
-    BEFORE_PUBLICATION,
     BEYOND_SOFT,
-    FROM_PUBLICATION,
     REMEMBER,
-    UNDER_LEASE,
     AttemptState,
     Known,
-    Phase,
     intents_are_clear,
     is_accepted,
     is_current,
     is_ours,
+    judged_by,
     plan_of,
 )
 from perago_core.attempt.state import Phase as P
 from perago_core.errors import ProtocolError
 from perago_core.ledger.records import SettlementKind
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import ALWAYS, Ask, Command, Definition, Event, Fact, Row, Step, asks, when
+from perago_core.machine.rows import (
+    ALWAYS,
+    Ask,
+    Command,
+    Definition,
+    Fact,
+    Guard,
+    On,
+    Row,
+    Step,
+    Wait,
+    asks,
+    same,
+    when,
+)
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Failed, FailedTerminally, Outcome, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, claim_of
@@ -59,19 +77,6 @@ def _mode(attempt: Attempt, _known: Known, _event: object) -> str:
 
 def _backing(attempt: Attempt, _known: Known, _event: object) -> str:
     return attempt.backing.value
-
-
-def _guarded_by(attempt: Attempt, _known: Known, _event: object) -> str:
-    return _GUARDED_BY[attempt.backing]
-
-
-#: What keeps older attempts from acting once we have observed the head. ``soft`` has nothing and never asks.
-_GUARDED_BY = {
-    Backing.SOFT: "nothing",
-    Backing.ATOMIC: "claim",
-    Backing.CONDITIONAL: "revocation",
-    Backing.LOCKED: "lease",
-}
 
 
 def _ledger(attempt: Attempt, _known: Known, _event: object) -> str:
@@ -98,8 +103,8 @@ def _attempt(attempt: Attempt, _known: Known, event: m.TaskReloaded) -> str:
     return "current" if is_current(attempt, event.snapshot) else "stale"
 
 
-def _time(_attempt: Attempt, _known: Known, event: m.TaskReloadUnknown) -> str:
-    return "left" if event.now < event.attempt_until else "over"
+def _time(_attempt: Attempt, _known: Known, event: Unknown) -> str:
+    return "left" if event.now < event.until else "over"
 
 
 def _claim(attempt: Attempt, _known: Known, event: m.ClaimStands | m.ClaimRead) -> str:
@@ -152,7 +157,6 @@ def _acceptance(attempt: Attempt, _known: Known, event: m.TaskReloaded) -> str:
 FACTS = (
     Fact("mode", ("read only", "writable"), _mode),
     Fact("backing", ("soft", "atomic", "conditional", "locked"), _backing),
-    Fact("guarded_by", ("nothing", "claim", "revocation", "lease"), _guarded_by),
     Fact("ledger", ("on", "off"), _ledger),
     Fact("sender", ("ours", "foreign"), _sender),
     Fact("failure", ("plain", "terminal"), _failure),
@@ -174,35 +178,19 @@ FACTS = (
 )
 
 
-# Commands without arguments are always the same value.
-_PREPARE_WORKSPACE = m.PrepareWorkspace()
-_RUN_BODY = m.RunBody()
-_RELOAD_TASK = m.ReloadTask()
-_LIST_CLAIMS = m.ListClaims()
-_SETTLE_INTENTS = m.SettleIntents()
-_ACQUIRE_LEASE = m.AcquireLease()
-_PASS_BARRIER = m.PassBarrier()
-_READ_HEAD = m.ReadHead()
-
-
-@asks(m.PrepareWorkspace)
-def prepare_workspace(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _PREPARE_WORKSPACE
-
-
-@asks(m.RunBody)
-def run_body(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _RUN_BODY
+prepare_workspace = same(m.PrepareWorkspace)
+run_body = same(m.RunBody)
+reload_task = same(m.ReloadTask)
+list_claims = same(m.ListClaims)
+settle_intents = same(m.SettleIntents)
+acquire_lease = same(m.AcquireLease)
+pass_barrier = same(m.PassBarrier)
+read_head = same(m.ReadHead)
 
 
 @asks(m.ResumeBody)
 def resume_body(attempt: Attempt, _known: Known, _event: object) -> Command:
     return m.ResumeBody(attempt.staging_name)
-
-
-@asks(m.ReloadTask)
-def reload_task(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _RELOAD_TASK
 
 
 @asks(m.OpenStaging)
@@ -231,25 +219,10 @@ def read_claim(attempt: Attempt, known: Known, _event: object) -> Command:
     return m.ReadClaim(claim_of(attempt, known.staged))
 
 
-@asks(m.ListClaims)
-def list_claims(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _LIST_CLAIMS
-
-
 @asks(m.ReadOwners)
 def read_owners(attempt: Attempt, known: Known, _event: object) -> Command:
     others = {(claim.workflow_id, claim.task_id) for claim in known.claims if claim.execution != attempt.execution}
     return m.ReadOwners(tuple(sorted(others)))
-
-
-@asks(m.SettleIntents)
-def settle_intents(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _SETTLE_INTENTS
-
-
-@asks(m.AcquireLease)
-def acquire_lease(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _ACQUIRE_LEASE
 
 
 @asks(m.AwaitTakeover)
@@ -262,19 +235,9 @@ def revoke_older(attempt: Attempt, _known: Known, _event: object) -> Command:
     return m.RevokeOlder(attempt.number)
 
 
-@asks(m.PassBarrier)
-def pass_barrier(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _PASS_BARRIER
-
-
 @asks(m.ArmIntent)
 def arm_intent(_attempt: Attempt, known: Known, _event: object) -> Command:
     return m.ArmIntent(known.staged, known.token)
-
-
-@asks(m.ReadHead)
-def read_head(_attempt: Attempt, _known: Known, _event: object) -> Command:
-    return _READ_HEAD
 
 
 @asks(m.Publish)
@@ -363,15 +326,102 @@ STRONG = ("atomic", "conditional", "locked")
 BY_NAME = ("conditional", "locked")
 
 
-def refused(prefix: str, phase: P, *failures: type[Event]) -> tuple[Row, ...]:
-    """Rows for answers that end the attempt with a reported failure."""
-    return tuple(
-        Row(f"{prefix}{number}", phase, failure, ALWAYS, P.REPORT, report_failed)
-        for number, failure in enumerate(failures, start=1)
+class Way(NamedTuple):
+    """Where a policy leads if a guard holds; ``next`` is ``None`` where the machine goes on waiting."""
+
+    suffix: str
+    when: Guard
+    next: P | None
+    ask: Ask | None
+
+    def row(self, name: str, phase: P, event: type[Event]) -> Row:
+        """Give the row for an event in a phase."""
+        return Row(name + self.suffix, phase, event, self.when, self.next or phase, self.ask)
+
+
+#: What to do when something is not done, unknown, or comes from outside.
+Policy: TypeAlias = tuple[Way, ...]
+
+#: Report the attempt as failed; the orchestrator may try again.
+FAIL: Policy = (Way("", ALWAYS, P.REPORT, report_failed),)
+#: Clean up and say nothing: the attempt is not ours to speak for.
+SILENT: Policy = (Way("", ALWAYS, P.CLEAN_UP, clean_up),)
+#: The seed protocol fails; every other backing is silent, because the task may be a successor's by now.
+LEAVE: Policy = (
+    Way("-soft", when(backing="soft"), P.REPORT, report_failed),
+    Way("", when(backing=STRONG), P.CLEAN_UP, clean_up),
+)
+#: The target may have moved. Never sent again, never called success: find out, where the backing has a way to.
+FIND_OUT: Policy = (
+    Way("-1", when(backing="soft"), P.REPORT, report_failed),
+    Way("-2", when(backing="atomic"), P.OWN_HEAD, read_head),
+    Way("-3", when(backing=BY_NAME), P.OWN_REVOCATION, drop_staging),
+)
+#: Nothing changes any more: go on waiting.
+IGNORE: Policy = (Way("", ALWAYS, None, None),)
+
+
+class Outside(NamedTuple):
+    """What to do about what comes from outside: the attempt is lost, the time is over, the lease is lost.
+
+    Before the publication is sent, it refuses it. While it is on its way, it makes it unknown, whether the request was
+    sent or not. Once the result is on its way, it changes nothing. A lost lease means something only while it is held.
+    """
+
+    attempt_lost: Policy
+    deadline: Policy
+    lease_lost: Policy = ()
+
+    def rows(self, phase: P) -> tuple[Row, ...]:
+        """Give the rows of one phase."""
+        return (
+            *(way.row(f"AL-{phase.name}", phase, m.AttemptLost) for way in self.attempt_lost),
+            *(way.row(f"DE-{phase.name}", phase, m.DeadlineExceeded) for way in self.deadline),
+            *(way.row(f"LL-{phase.name}", phase, m.LeaseLost) for way in self.lease_lost),
+        )
+
+
+EARLY = Outside(attempt_lost=LEAVE, deadline=FAIL)
+#: Nobody knows yet whose the attempt is, and a FAILED from whoever lost it would end the winner's (S-40).
+CLAIMING = Outside(attempt_lost=SILENT, deadline=SILENT)
+CLAIMED = Outside(attempt_lost=SILENT, deadline=FAIL)
+HOLDING = Outside(attempt_lost=SILENT, deadline=FAIL, lease_lost=FAIL)
+#: As before, in the phases that ``soft`` comes to as well.
+LAST = Outside(attempt_lost=LEAVE, deadline=FAIL, lease_lost=FAIL)
+SENT = Outside(attempt_lost=LEAVE, deadline=FIND_OUT, lease_lost=FIND_OUT)
+RESOLVING = Outside(attempt_lost=SILENT, deadline=FAIL, lease_lost=IGNORE)
+REPORTED = Outside(attempt_lost=IGNORE, deadline=IGNORE, lease_lost=IGNORE)
+
+
+def wait(
+    phase: P,
+    *commands: type[Command],
+    rows: tuple[On, ...],
+    outside: Outside,
+    fails: str = "",
+    not_done: Policy = (),
+    unknown: Policy = (),
+    judge: Callable[[fence.Case], fence.Decision] | None = None,
+) -> Wait:
+    """Write one phase: what it waits for, its rows, and the policies for whatever else may happen in it.
+
+    ``fails`` begins the ids of the rows for *not done* and *unknown*. A phase that gives no policy for one of the two
+    writes its rows out, or waits for something that cannot answer so. ``judge`` decides about the head that is seen.
+    """
+    failing = [(NotDone, way) for way in not_done] + [(Unknown, way) for way in unknown]
+    return Wait(
+        phase,
+        commands,
+        (
+            *(row.at(phase) for row in rows),
+            *(way.row(f"{fails}{number}", phase, event) for number, (event, way) in enumerate(failing, start=1)),
+            *outside.rows(phase),
+        ),
+        {} if judge is None else {m.HeadSeen: judged_by(judge)},
     )
 
 
-def failed_fence(prefix: str, phase: P) -> tuple[Row, ...]:
+def stale(prefix: str, phase: P) -> tuple[On, ...]:
     """Rows for an attempt fence that does not pass.
 
     The seed reports FAILED. Outside ``soft`` a stale attempt is silent: the task may belong to a successor by now, and
@@ -379,236 +429,245 @@ def failed_fence(prefix: str, phase: P) -> tuple[Row, ...]:
     """
     if phase in BEYOND_SOFT:
         return (
-            Row(f"{prefix}1", phase, m.TaskReloaded, when(attempt="stale"), P.CLEAN_UP, clean_up),
-            Row(f"{prefix}2", phase, m.TaskReloadUnknown, when(time="left"), P.REPORT, report_failed),
-            Row(f"{prefix}3", phase, m.TaskReloadUnknown, when(time="over"), P.CLEAN_UP, clean_up),
+            On(f"{prefix}1", m.TaskReloaded, when(attempt="stale"), P.CLEAN_UP, clean_up),
+            On(f"{prefix}2", Unknown, when(time="left"), P.REPORT, report_failed),
+            On(f"{prefix}3", Unknown, when(time="over"), P.CLEAN_UP, clean_up),
         )
     return (
-        Row(f"{prefix}1", phase, m.TaskReloaded, when(attempt="stale", backing=STRONG), P.CLEAN_UP, clean_up),
-        Row(f"{prefix}2", phase, m.TaskReloadUnknown, when(backing=STRONG, time="left"), P.REPORT, report_failed),
-        Row(f"{prefix}3", phase, m.TaskReloadUnknown, when(backing=STRONG, time="over"), P.CLEAN_UP, clean_up),
-        Row(f"{prefix}4", phase, m.TaskReloaded, when(attempt="stale", backing="soft"), P.REPORT, report_failed),
-        Row(f"{prefix}5", phase, m.TaskReloadUnknown, when(backing="soft"), P.REPORT, report_failed),
+        On(f"{prefix}1", m.TaskReloaded, when(attempt="stale", backing=STRONG), P.CLEAN_UP, clean_up),
+        On(f"{prefix}2", Unknown, when(backing=STRONG, time="left"), P.REPORT, report_failed),
+        On(f"{prefix}3", Unknown, when(backing=STRONG, time="over"), P.CLEAN_UP, clean_up),
+        On(f"{prefix}4", m.TaskReloaded, when(attempt="stale", backing="soft"), P.REPORT, report_failed),
+        On(f"{prefix}5", Unknown, when(backing="soft"), P.REPORT, report_failed),
     )
 
 
-def guarded(prefix: str, phase: P, event: type[Event], **also: str) -> tuple[Row, ...]:
+def guarded(prefix: str, event: type[Event], **also: str) -> tuple[On, ...]:
     """Rows to the next safeguard once the claims are judged and, with a ledger, the intents are clear."""
-    ledger = event is m.IntentsSettled
-    observe: tuple[P, Ask] = (P.INTENT, arm_intent) if ledger else (P.HEAD, read_head)
+    observe: tuple[P, Ask] = (P.INTENT, arm_intent) if event is m.IntentsSettled else (P.HEAD, read_head)
     return (
-        Row(f"{prefix}1", phase, event, when(guarded_by="lease", **also), P.LEASE, acquire_lease),
-        Row(f"{prefix}2", phase, event, when(guarded_by="revocation", **also), P.REVOCATION, revoke_older),
-        Row(f"{prefix}3", phase, event, when(guarded_by=("claim", "nothing"), **also), *observe),
+        On(f"{prefix}1", event, when(backing="locked", **also), P.LEASE, acquire_lease),
+        On(f"{prefix}2", event, when(backing="conditional", **also), P.REVOCATION, revoke_older),
+        On(f"{prefix}3", event, when(backing=("atomic", "soft"), **also), *observe),
     )
 
+
+#: An intent stands, whatever became of it.
+_KEPT = ("armed", "uncertain")
+#: A result that was sent, and will be looked for.
+_READS_BACK = {"result": "completed", "reads_back": "yes"}
+
+
+def answered(prefix: str, event: type[Event]) -> tuple[On, ...]:
+    """Rows for a report that was received, or may have been: what may have arrived is treated as arrived."""
+    return (
+        On(f"{prefix}1", event, when(result="completed", reads_back="no"), P.CLEAN_UP, clean_up),
+        On(f"{prefix}2", event, when(**_READS_BACK, intent="none"), P.ACCEPTANCE, reload_task),
+        On(f"{prefix}3", event, when(**_READS_BACK, intent=_KEPT), P.CONFIRMATION, confirm_intent),
+        On(f"{prefix}4", event, when(result="failed", intent=("none", "uncertain")), P.CLEAN_UP, clean_up),
+        On(f"{prefix}5", event, when(result="failed", intent="armed"), P.SETTLEMENT, settle_not_published),
+    )
+
+
+#: The task is still ours, and the body changed nothing.
+_UNCHANGED = {"attempt": "current", "diff": "unchanged"}
 
 # One row, one line; the blank lines between the phases are part of how the table reads.
 # fmt: off
-ROWS: tuple[Row, ...] = (
-    Row("W1", P.WORKSPACE, m.WorkspaceReady, ALWAYS, P.BODY, run_body),
-    *refused("WX", P.WORKSPACE, m.WorkspaceRefused, m.WorkspaceUnknown),
+TABLE: tuple[Wait, ...] = (
+    wait(P.WORKSPACE, m.PrepareWorkspace, fails="WX", not_done=FAIL, unknown=FAIL, outside=EARLY, rows=(
+        On("W1", m.WorkspaceReady, ALWAYS, P.BODY, run_body),
+    )),
 
-    Row("B1", P.BODY, m.BodyDone, when(sender="ours", mode="read only"), P.REPORT, report_input),
-    Row("B2", P.BODY, m.BodyDone, when(sender="ours", mode="writable"), P.FENCE_1, reload_task),
-    Row("B3", P.BODY, m.BodyDone, when(sender="foreign"), P.BODY,
-        note="another execution's completion is dropped"),
-    Row("B4", P.BODY, m.BodyFailed, when(sender="ours", failure="plain"), P.REPORT, report_failed),
-    Row("B5", P.BODY, m.BodyFailed, when(sender="ours", failure="terminal"), P.REPORT, report_terminal),
-    Row("B6", P.BODY, m.BodyFailed, when(sender="foreign"), P.BODY),
-    Row("B7", P.BODY, m.StagingWanted, when(sender="ours", mode="writable", staging="none"), P.FENCE_0, reload_task),
-    Row("B8", P.BODY, m.StagingWanted, when(sender="ours", mode="writable", staging="open"), P.BODY, resume_body),
-    Row("B9", P.BODY, m.StagingWanted, when(sender="ours", mode="read only"), P.REPORT, report_failed),
-    Row("B10", P.BODY, m.StagingWanted, when(sender="foreign"), P.BODY),
-    *refused("BX", P.BODY, m.BodyLost),
+    wait(P.BODY, m.RunBody, m.ResumeBody, fails="BX", unknown=FAIL, outside=EARLY, rows=(
+        On("B1", m.BodyDone, when(sender="ours", mode="read only"), P.REPORT, report_input),
+        On("B2", m.BodyDone, when(sender="ours", mode="writable"), P.FENCE_1, reload_task),
+        On("B3", m.BodyDone, when(sender="foreign"), P.BODY, note="another execution's completion is dropped"),
+        On("B4", m.BodyFailed, when(sender="ours", failure="plain"), P.REPORT, report_failed),
+        On("B5", m.BodyFailed, when(sender="ours", failure="terminal"), P.REPORT, report_terminal),
+        On("B6", m.BodyFailed, when(sender="foreign"), P.BODY),
+        On("B7", m.StagingWanted, when(sender="ours", mode="writable", staging="none"), P.FENCE_0, reload_task),
+        On("B8", m.StagingWanted, when(sender="ours", mode="writable", staging="open"), P.BODY, resume_body),
+        On("B9", m.StagingWanted, when(sender="ours", mode="read only"), P.REPORT, report_failed),
+        On("B10", m.StagingWanted, when(sender="foreign"), P.BODY),
+    )),
 
-    Row("E1", P.FENCE_0, m.TaskReloaded, when(attempt="current"), P.STAGING_0, open_staging),
-    *failed_fence("EX", P.FENCE_0),
+    wait(P.FENCE_0, m.ReloadTask, outside=EARLY, rows=(
+        On("E1", m.TaskReloaded, when(attempt="current"), P.STAGING_0, open_staging),
+        *stale("EX", P.FENCE_0),
+    )),
 
-    Row("O1", P.STAGING_0, m.StagingOpened, ALWAYS, P.BODY, resume_body),
-    *refused("OX", P.STAGING_0, m.StagingRefused, m.StagingUnknown),
+    wait(P.STAGING_0, m.OpenStaging, fails="OX", not_done=FAIL, unknown=FAIL, outside=EARLY, rows=(
+        On("O1", m.StagingOpened, ALWAYS, P.BODY, resume_body),
+    )),
 
-    Row("F1", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="changed", staging="none"), P.STAGING, open_staging),
-    Row("F2", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="changed", staging="open"), P.UPLOAD, upload),
-    Row("F3", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="unchanged", backing="soft", ledger="off"), P.HEAD, read_head),
-    Row("F4", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="unchanged", backing="soft", ledger="on"), P.INTENTS, settle_intents),
-    Row("F5", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="unchanged", backing="atomic"), P.CLAIM, make_claim),
-    Row("F6", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="unchanged", backing=BY_NAME, staging="none"), P.STAGING, open_staging,
-        note="the anchor: a no-op that leaves no mark lets a stalled predecessor land after it"),
-    Row("F7", P.FENCE_1, m.TaskReloaded, when(attempt="current", diff="unchanged", backing=BY_NAME, staging="open"), P.FENCE_2, reload_task),
-    *failed_fence("FX", P.FENCE_1),
+    wait(P.FENCE_1, m.ReloadTask, outside=EARLY, rows=(
+        On("F1", m.TaskReloaded, when(attempt="current", diff="changed", staging="none"), P.STAGING, open_staging),
+        On("F2", m.TaskReloaded, when(attempt="current", diff="changed", staging="open"), P.UPLOAD, upload),
+        On("F3", m.TaskReloaded, when(**_UNCHANGED, backing="soft", ledger="off"), P.HEAD, read_head),
+        On("F4", m.TaskReloaded, when(**_UNCHANGED, backing="soft", ledger="on"), P.INTENTS, settle_intents),
+        On("F5", m.TaskReloaded, when(**_UNCHANGED, backing="atomic"), P.CLAIM, make_claim),
+        On("F6", m.TaskReloaded, when(**_UNCHANGED, backing=BY_NAME, staging="none"), P.STAGING, open_staging,
+           note="the anchor: a no-op that leaves no mark lets a stalled predecessor land after it"),
+        On("F7", m.TaskReloaded, when(**_UNCHANGED, backing=BY_NAME, staging="open"), P.FENCE_2, reload_task),
+        *stale("FX", P.FENCE_1),
+    )),
 
-    Row("S1", P.STAGING, m.StagingOpened, when(diff="changed"), P.UPLOAD, upload),
-    Row("S2", P.STAGING, m.StagingOpened, when(diff="unchanged"), P.FENCE_2, reload_task),
-    *refused("SX", P.STAGING, m.StagingRefused, m.StagingUnknown),
+    wait(P.STAGING, m.OpenStaging, fails="SX", not_done=FAIL, unknown=FAIL, outside=EARLY, rows=(
+        On("S1", m.StagingOpened, when(diff="changed"), P.UPLOAD, upload),
+        On("S2", m.StagingOpened, when(diff="unchanged"), P.FENCE_2, reload_task),
+    )),
 
-    Row("U1", P.UPLOAD, m.Uploaded, ALWAYS, P.COMMIT, commit_staging),
-    *refused("UX", P.UPLOAD, m.UploadRefused, m.UploadUnknown),
+    wait(P.UPLOAD, m.Upload, fails="UX", not_done=FAIL, unknown=FAIL, outside=EARLY, rows=(
+        On("U1", m.Uploaded, ALWAYS, P.COMMIT, commit_staging),
+    )),
 
-    Row("C1", P.COMMIT, m.Staged, ALWAYS, P.FENCE_2, reload_task),
-    Row("C2", P.COMMIT, m.NothingStaged, ALWAYS, P.FENCE_2, reload_task,
-        note="a no-op after all: no empty commit"),
-    *refused("CX", P.COMMIT, m.CommitRefused, m.CommitUnknown),
+    wait(P.COMMIT, m.CommitStaging, fails="CX", not_done=FAIL, unknown=FAIL, outside=EARLY, rows=(
+        On("C1", m.Staged, ALWAYS, P.FENCE_2, reload_task),
+        On("C2", m.NothingStaged, ALWAYS, P.FENCE_2, reload_task,
+           note="a no-op after all: no empty commit"),
+    )),
 
-    Row("G1", P.FENCE_2, m.TaskReloaded, when(attempt="current", backing="soft", ledger="off"), P.HEAD, read_head),
-    Row("G2", P.FENCE_2, m.TaskReloaded, when(attempt="current", backing="soft", ledger="on"), P.INTENTS, settle_intents),
-    Row("G3", P.FENCE_2, m.TaskReloaded, when(attempt="current", backing=STRONG), P.CLAIM, make_claim),
-    *failed_fence("GX", P.FENCE_2),
+    wait(P.FENCE_2, m.ReloadTask, outside=EARLY, rows=(
+        On("G1", m.TaskReloaded, when(attempt="current", backing="soft", ledger="off"), P.HEAD, read_head),
+        On("G2", m.TaskReloaded, when(attempt="current", backing="soft", ledger="on"), P.INTENTS, settle_intents),
+        On("G3", m.TaskReloaded, when(attempt="current", backing=STRONG), P.CLAIM, make_claim),
+        *stale("GX", P.FENCE_2),
+    )),
 
-    Row("K1", P.CLAIM, m.ClaimStands, when(claim="ours"), P.CLAIMS, list_claims),
-    Row("K2", P.CLAIM, m.ClaimStands, when(claim="not ours"), P.CLEAN_UP, clean_up,
-        note="silent: a FAILED from the duplicate would end the winner's attempt, because both share the task id"),
-    Row("K3", P.CLAIM, m.ClaimUnknown, ALWAYS, P.CLAIM_CHECK, read_claim),
-    *refused("KX", P.CLAIM, m.ClaimRefused),
+    wait(P.CLAIM, m.MakeClaim, fails="KX", not_done=FAIL, outside=CLAIMING, rows=(
+        On("K1", m.ClaimStands, when(claim="ours"), P.CLAIMS, list_claims),
+        On("K2", m.ClaimStands, when(claim="not ours"), P.CLEAN_UP, clean_up,
+           note="silent: a FAILED from the duplicate would end the winner's attempt, because both share the task id"),
+        On("K3", Unknown, ALWAYS, P.CLAIM_CHECK, read_claim),
+    )),
 
-    Row("Q1", P.CLAIM_CHECK, m.ClaimRead, when(claim="ours"), P.CLAIMS, list_claims),
-    Row("Q2", P.CLAIM_CHECK, m.ClaimRead, when(claim="not ours"), P.CLEAN_UP, clean_up),
-    Row("Q3", P.CLAIM_CHECK, m.ClaimReadUnknown, ALWAYS, P.CLEAN_UP, clean_up),
+    wait(P.CLAIM_CHECK, m.ReadClaim, outside=CLAIMING, rows=(
+        On("Q1", m.ClaimRead, when(claim="ours"), P.CLAIMS, list_claims),
+        On("Q2", m.ClaimRead, when(claim="not ours"), P.CLEAN_UP, clean_up),
+        On("Q3", Unknown, ALWAYS, P.CLEAN_UP, clean_up),
+    )),
 
-    Row("L1", P.CLAIMS, m.ClaimsListed, when(others="some"), P.OWNERS, read_owners),
-    Row("L2", P.CLAIMS, m.ClaimsListed, when(others="none", ledger="on"), P.INTENTS, settle_intents),
-    *guarded("LG", P.CLAIMS, m.ClaimsListed, others="none", ledger="off"),
-    *refused("LX", P.CLAIMS, m.ClaimsUnknown),
+    wait(P.CLAIMS, m.ListClaims, fails="LX", unknown=FAIL, outside=CLAIMED, rows=(
+        On("L1", m.ClaimsListed, when(others="some"), P.OWNERS, read_owners),
+        On("L2", m.ClaimsListed, when(others="none", ledger="on"), P.INTENTS, settle_intents),
+        *guarded("LG", m.ClaimsListed, others="none", ledger="off"),
+    )),
 
-    Row("N1", P.OWNERS, m.OwnersRead, when(ledger="on"), P.INTENTS, settle_intents),
-    *guarded("NG", P.OWNERS, m.OwnersRead, ledger="off"),
-    *refused("NX", P.OWNERS, m.OwnersUnknown),
+    wait(P.OWNERS, m.ReadOwners, fails="NX", unknown=FAIL, outside=CLAIMED, rows=(
+        On("N1", m.OwnersRead, when(ledger="on"), P.INTENTS, settle_intents),
+        *guarded("NG", m.OwnersRead, ledger="off"),
+    )),
 
-    Row("I1", P.INTENTS, m.IntentsSettled, when(intents="open"), P.REPORT, report_failed,
-        note="never around an unresolved intent, never beside workers of another policy epoch"),
-    *guarded("IG", P.INTENTS, m.IntentsSettled, intents="clear"),
-    *refused("IX", P.INTENTS, m.IntentsUnknown),
+    wait(P.INTENTS, m.SettleIntents, fails="IX", unknown=FAIL, outside=EARLY, rows=(
+        On("I1", m.IntentsSettled, when(intents="open"), P.REPORT, report_failed,
+           note="never around an unresolved intent, never beside workers of another policy epoch"),
+        *guarded("IG", m.IntentsSettled, intents="clear"),
+    )),
 
-    Row("T1", P.LEASE, m.LeaseHeld, when(predecessor="clean"), P.FENCE_3, reload_task),
-    Row("T2", P.LEASE, m.LeaseHeld, when(predecessor="unclean"), P.TAKEOVER, await_takeover),
-    *refused("TX", P.LEASE, m.LeaseBusy, m.LeaseUnknown),
+    wait(P.LEASE, m.AcquireLease, fails="TX", not_done=FAIL, unknown=FAIL, outside=CLAIMED, rows=(
+        On("T1", m.LeaseHeld, when(predecessor="clean"), P.FENCE_3, reload_task),
+        On("T2", m.LeaseHeld, when(predecessor="unclean"), P.TAKEOVER, await_takeover),
+    )),
 
-    Row("D1", P.TAKEOVER, m.Waited, ALWAYS, P.FENCE_3, reload_task),
+    wait(P.TAKEOVER, m.AwaitTakeover, outside=HOLDING, rows=(
+        On("D1", m.Waited, ALWAYS, P.FENCE_3, reload_task),
+    )),
 
-    Row("J1", P.FENCE_3, m.TaskReloaded, when(attempt="current"), P.REVOCATION, revoke_older),
-    *failed_fence("JX", P.FENCE_3),
+    wait(P.FENCE_3, m.ReloadTask, outside=HOLDING, rows=(
+        On("J1", m.TaskReloaded, when(attempt="current"), P.REVOCATION, revoke_older),
+        *stale("JX", P.FENCE_3),
+    )),
 
-    Row("V1", P.REVOCATION, m.Revoked, ALWAYS, P.BARRIER, pass_barrier),
-    *refused("VX", P.REVOCATION, m.RevokeRefused, m.RevokeUnknown),
+    wait(P.REVOCATION, m.RevokeOlder, fails="VX", not_done=FAIL, unknown=FAIL, outside=HOLDING, rows=(
+        On("V1", m.Revoked, ALWAYS, P.BARRIER, pass_barrier),
+    )),
 
-    Row("A1", P.BARRIER, m.BarrierPassed, when(ledger="on"), P.INTENT, arm_intent),
-    Row("A2", P.BARRIER, m.BarrierPassed, when(ledger="off"), P.HEAD, read_head),
-    *refused("AX", P.BARRIER, m.BarrierRefused, m.BarrierUnknown),
+    wait(P.BARRIER, m.PassBarrier, fails="AX", not_done=FAIL, unknown=FAIL, outside=HOLDING, rows=(
+        On("A1", m.BarrierPassed, when(ledger="on"), P.INTENT, arm_intent),
+        On("A2", m.BarrierPassed, when(ledger="off"), P.HEAD, read_head),
+    )),
 
-    Row("M1", P.INTENT, m.Armed, ALWAYS, P.HEAD, read_head),
-    *refused("MX", P.INTENT, m.ArmRefused, m.ArmUnknown),
+    wait(P.INTENT, m.ArmIntent, fails="MX", not_done=FAIL, unknown=FAIL, outside=LAST, rows=(
+        On("M1", m.Armed, ALWAYS, P.HEAD, read_head),
+    )),
 
-    Row("H1", P.HEAD, m.HeadSeen, when(verdict="merge"), P.PUBLICATION, publish),
-    Row("H2", P.HEAD, m.HeadSeen, when(verdict="replace"), P.PUBLICATION, publish),
-    Row("H3", P.HEAD, m.HeadSeen, when(verdict="return"), P.PUBLICATION, publish),
-    Row("H4", P.HEAD, m.HeadSeen, when(verdict="nothing"), P.REPORT, report_unneeded),
-    Row("H5", P.HEAD, m.HeadSeen, when(verdict="refuse"), P.REPORT, report_failed),
-    Row("H6", P.HEAD, m.HeadSeen, when(verdict="late"), P.CLEAN_UP, clean_up),
-    *refused("HX", P.HEAD, m.HeadUnknown),
+    wait(P.HEAD, m.ReadHead, judge=fence.decide, fails="HX", unknown=FAIL, outside=LAST, rows=(
+        On("H1", m.HeadSeen, when(verdict="merge"), P.PUBLICATION, publish),
+        On("H2", m.HeadSeen, when(verdict="replace"), P.PUBLICATION, publish),
+        On("H3", m.HeadSeen, when(verdict="return"), P.PUBLICATION, publish),
+        On("H4", m.HeadSeen, when(verdict="nothing"), P.REPORT, report_unneeded),
+        On("H5", m.HeadSeen, when(verdict="refuse"), P.REPORT, report_failed),
+        On("H6", m.HeadSeen, when(verdict="late"), P.CLEAN_UP, clean_up),
+    )),
 
-    Row("P1", P.PUBLICATION, m.Published, when(moves="to a commit", backing="soft"), P.REPORT, report_published),
-    Row("P2", P.PUBLICATION, m.Published, when(moves="to a commit", backing=STRONG), P.READ_BACK, read_commit),
-    Row("P3", P.PUBLICATION, m.Published, when(moves="to the input"), P.REPORT, report_input),
-    Row("P4", P.PUBLICATION, m.PublishUnknown, when(guarded_by="nothing"), P.REPORT, report_failed,
-        note="never sent again, never called success"),
-    Row("P5", P.PUBLICATION, m.PublishUnknown, when(guarded_by="claim"), P.OWN_HEAD, read_head),
-    Row("P6", P.PUBLICATION, m.PublishUnknown, when(guarded_by=("revocation", "lease")), P.OWN_REVOCATION, drop_staging),
-    *refused("PX", P.PUBLICATION, m.PublishRefused),
+    wait(P.PUBLICATION, m.Publish, fails="PX", not_done=FAIL, outside=SENT, rows=(
+        On("P1", m.Published, when(moves="to a commit", backing="soft"), P.REPORT, report_published),
+        On("P2", m.Published, when(moves="to a commit", backing=STRONG), P.READ_BACK, read_commit),
+        On("P3", m.Published, when(moves="to the input"), P.REPORT, report_input),
+        On("P4", Unknown, when(backing="soft"), P.REPORT, report_failed, note="never sent again, never called success"),
+        On("P5", Unknown, when(backing="atomic"), P.OWN_HEAD, read_head),
+        On("P6", Unknown, when(backing=BY_NAME), P.OWN_REVOCATION, drop_staging),
+    )),
 
-    Row("R1", P.OWN_REVOCATION, m.Dropped, ALWAYS, P.OWN_BARRIER, pass_barrier),
-    *refused("RX", P.OWN_REVOCATION, m.DropRefused, m.DropUnknown),
+    wait(P.OWN_REVOCATION, m.DropStaging, fails="RX", not_done=FAIL, unknown=FAIL, outside=RESOLVING, rows=(
+        On("R1", m.Dropped, ALWAYS, P.OWN_BARRIER, pass_barrier),
+    )),
 
-    Row("R2", P.OWN_BARRIER, m.BarrierPassed, ALWAYS, P.OWN_HEAD, read_head),
-    *refused("RB", P.OWN_BARRIER, m.BarrierRefused, m.BarrierUnknown),
+    wait(P.OWN_BARRIER, m.PassBarrier, fails="RB", not_done=FAIL, unknown=FAIL, outside=RESOLVING, rows=(
+        On("R2", m.BarrierPassed, ALWAYS, P.OWN_HEAD, read_head),
+    )),
 
-    Row("R3", P.OWN_HEAD, m.HeadSeen, when(effect="ours"), P.OWN_FENCE, reload_task),
-    Row("R4", P.OWN_HEAD, m.HeadSeen, when(effect="not ours"), P.REPORT, report_failed),
-    *refused("RH", P.OWN_HEAD, m.HeadUnknown),
+    wait(P.OWN_HEAD, m.ReadHead, fails="RH", unknown=FAIL, outside=RESOLVING, rows=(
+        On("R3", m.HeadSeen, when(effect="ours"), P.OWN_FENCE, reload_task),
+        On("R4", m.HeadSeen, when(effect="not ours"), P.REPORT, report_failed),
+    )),
 
-    Row("R5", P.OWN_FENCE, m.TaskReloaded, when(attempt="current"), P.REPORT, report_published),
-    *failed_fence("RF", P.OWN_FENCE),
+    wait(P.OWN_FENCE, m.ReloadTask, outside=RESOLVING, rows=(
+        On("R5", m.TaskReloaded, when(attempt="current"), P.REPORT, report_published),
+        *stale("RF", P.OWN_FENCE),
+    )),
 
-    Row("Y1", P.READ_BACK, m.CommitSeen, when(effect="ours"), P.REPORT, report_published),
-    Row("Y2", P.READ_BACK, m.CommitSeen, when(effect="not ours"), P.REPORT, report_failed),
-    *refused("YX", P.READ_BACK, m.CommitUnreadable),
+    wait(P.READ_BACK, m.ReadCommit, fails="YX", unknown=FAIL, outside=RESOLVING, rows=(
+        On("Y1", m.CommitSeen, when(effect="ours"), P.REPORT, report_published),
+        On("Y2", m.CommitSeen, when(effect="not ours"), P.REPORT, report_failed),
+    )),
 
-    *(
-        row
-        for prefix, event in (("Z", m.Reported), ("ZU", m.ReportUnknown))
-        for row in (
-            Row(f"{prefix}1", P.REPORT, event, when(result="completed", reads_back="no"), P.CLEAN_UP, clean_up),
-            Row(f"{prefix}2", P.REPORT, event, when(result="completed", reads_back="yes", intent="none"), P.ACCEPTANCE, reload_task),
-            Row(f"{prefix}3", P.REPORT, event, when(result="completed", reads_back="yes", intent=("armed", "uncertain")), P.CONFIRMATION, confirm_intent),
-            Row(f"{prefix}4", P.REPORT, event, when(result="failed", intent=("none", "uncertain")), P.CLEAN_UP, clean_up),
-            Row(f"{prefix}5", P.REPORT, event, when(result="failed", intent="armed"), P.SETTLEMENT, settle_not_published),
-        )
-    ),
-    Row("ZX1", P.REPORT, m.ReportRefused, when(result="completed"), P.CLEAN_UP, clean_up),
-    Row("ZX2", P.REPORT, m.ReportRefused, when(result="failed", intent=("none", "uncertain")), P.CLEAN_UP, clean_up),
-    Row("ZX3", P.REPORT, m.ReportRefused, when(result="failed", intent="armed"), P.SETTLEMENT, settle_not_published),
+    wait(P.REPORT, m.Report, outside=REPORTED, rows=(
+        *answered("Z", m.Reported),
+        *answered("ZU", Unknown),
+        On("ZX1", NotDone, when(result="completed"), P.CLEAN_UP, clean_up),
+        On("ZX2", NotDone, when(result="failed", intent=("none", "uncertain")), P.CLEAN_UP, clean_up),
+        On("ZX3", NotDone, when(result="failed", intent="armed"), P.SETTLEMENT, settle_not_published),
+    )),
 
-    Row("ZC1", P.CONFIRMATION, m.Confirmed, ALWAYS, P.ACCEPTANCE, reload_task),
-    Row("ZC2", P.CONFIRMATION, m.ConfirmRefused, ALWAYS, P.ACCEPTANCE, reload_task),
-    Row("ZC3", P.CONFIRMATION, m.ConfirmUnknown, ALWAYS, P.ACCEPTANCE, reload_task),
+    wait(P.CONFIRMATION, m.ConfirmIntent, outside=REPORTED, rows=(
+        On("ZC1", m.Confirmed, ALWAYS, P.ACCEPTANCE, reload_task),
+        On("ZC2", NotDone, ALWAYS, P.ACCEPTANCE, reload_task),
+        On("ZC3", Unknown, ALWAYS, P.ACCEPTANCE, reload_task),
+    )),
 
-    Row("ZA1", P.ACCEPTANCE, m.TaskReloaded, when(acceptance="ours", intent="none"), P.CLEAN_UP, clean_up),
-    Row("ZA2", P.ACCEPTANCE, m.TaskReloaded, when(acceptance="ours", intent=("armed", "uncertain")), P.SETTLEMENT, settle_accepted),
-    Row("ZA3", P.ACCEPTANCE, m.TaskReloaded, when(acceptance="not ours"), P.CLEAN_UP, clean_up,
-        note="a sweep settles the intent once the authority has spoken"),
-    Row("ZA4", P.ACCEPTANCE, m.TaskReloadUnknown, ALWAYS, P.CLEAN_UP, clean_up),
+    wait(P.ACCEPTANCE, m.ReloadTask, outside=REPORTED, rows=(
+        On("ZA1", m.TaskReloaded, when(acceptance="ours", intent="none"), P.CLEAN_UP, clean_up),
+        On("ZA2", m.TaskReloaded, when(acceptance="ours", intent=_KEPT), P.SETTLEMENT, settle_accepted),
+        On("ZA3", m.TaskReloaded, when(acceptance="not ours"), P.CLEAN_UP, clean_up,
+           note="a sweep settles the intent once the authority has spoken"),
+        On("ZA4", Unknown, ALWAYS, P.CLEAN_UP, clean_up),
+    )),
 
-    Row("ZS1", P.SETTLEMENT, m.Settled, ALWAYS, P.CLEAN_UP, clean_up),
-    Row("ZS2", P.SETTLEMENT, m.SettleRefused, ALWAYS, P.CLEAN_UP, clean_up),
-    Row("ZS3", P.SETTLEMENT, m.SettleUnknown, ALWAYS, P.CLEAN_UP, clean_up),
+    wait(P.SETTLEMENT, m.SettleIntent, outside=REPORTED, rows=(
+        On("ZS1", m.Settled, ALWAYS, P.CLEAN_UP, clean_up),
+        On("ZS2", NotDone, ALWAYS, P.CLEAN_UP, clean_up),
+        On("ZS3", Unknown, ALWAYS, P.CLEAN_UP, clean_up),
+    )),
 
-    Row("X1", P.CLEAN_UP, m.CleanedUp, ALWAYS, P.DONE),
-    Row("X2", P.CLEAN_UP, m.CleanUpRefused, ALWAYS, P.DONE, note="logged; the result stands"),
-    Row("X3", P.CLEAN_UP, m.CleanUpUnknown, ALWAYS, P.DONE),
+    wait(P.CLEAN_UP, m.CleanUp, outside=REPORTED, rows=(
+        On("X1", m.CleanedUp, ALWAYS, P.DONE),
+        On("X2", NotDone, ALWAYS, P.DONE, note="logged; the result stands"),
+        On("X3", Unknown, ALWAYS, P.DONE),
+    )),
 )
 # fmt: on
-
-
-def _unknown_publication(prefix: str, event: type[Event]) -> tuple[Row, ...]:
-    """The interruption takes the same ways as an unknown publication."""
-    by_name = ("revocation", "lease")
-    return (
-        Row(f"{prefix}1", P.PUBLICATION, event, when(guarded_by="nothing"), P.REPORT, report_failed),
-        Row(f"{prefix}2", P.PUBLICATION, event, when(guarded_by="claim"), P.OWN_HEAD, read_head),
-        Row(f"{prefix}3", P.PUBLICATION, event, when(guarded_by=by_name), P.OWN_REVOCATION, drop_staging),
-    )
-
-
-def _without(phases: tuple[P, ...], *excluded: P) -> tuple[P, ...]:
-    return tuple(phase for phase in phases if phase not in excluded)
-
-
-_RESOLVING = _without(FROM_PUBLICATION, P.PUBLICATION)
-_WITH_SOFT = _without((*BEFORE_PUBLICATION, *FROM_PUBLICATION), *BEYOND_SOFT)
-#: Nobody knows yet whose the attempt is.
-_CLAIMING = (P.CLAIM, P.CLAIM_CHECK)
-
-INTERRUPTS: tuple[Row, ...] = (
-    *(
-        Row(f"AL-{phase.name}-soft", phase, m.AttemptLost, when(backing="soft"), P.REPORT, report_failed)
-        for phase in _WITH_SOFT
-    ),
-    *(
-        Row(f"AL-{phase.name}", phase, m.AttemptLost, when(backing=STRONG), P.CLEAN_UP, clean_up)
-        for phase in _WITH_SOFT
-    ),
-    *(Row(f"AL-{phase.name}", phase, m.AttemptLost, ALWAYS, P.CLEAN_UP, clean_up) for phase in BEYOND_SOFT),
-    *(Row(f"AL-{phase.name}", phase, m.AttemptLost, ALWAYS, phase) for phase in AFTER_REPORT),
-    *(
-        Row(f"DE-{phase.name}", phase, m.DeadlineExceeded, ALWAYS, P.REPORT, report_failed)
-        for phase in (*_without(BEFORE_PUBLICATION, *_CLAIMING), *_RESOLVING)
-    ),
-    *(Row(f"DE-{phase.name}", phase, m.DeadlineExceeded, ALWAYS, P.CLEAN_UP, clean_up) for phase in _CLAIMING),
-    *_unknown_publication("DE-PUBLICATION-", m.DeadlineExceeded),
-    *(Row(f"DE-{phase.name}", phase, m.DeadlineExceeded, ALWAYS, phase) for phase in AFTER_REPORT),
-    *(Row(f"LL-{phase.name}", phase, m.LeaseLost, ALWAYS, P.REPORT, report_failed) for phase in UNDER_LEASE),
-    *_unknown_publication("LL-PUBLICATION-", m.LeaseLost),
-    *(Row(f"LL-{phase.name}", phase, m.LeaseLost, ALWAYS, phase) for phase in (*_RESOLVING, *AFTER_REPORT)),
-)
 
 
 def _opening(_attempt: Attempt) -> tuple[Known, Ask]:
@@ -618,45 +677,11 @@ def _opening(_attempt: Attempt) -> tuple[Known, Ask]:
 ATTEMPT: Table[Attempt, Known] = Table(
     Definition(
         name="attempt",
-        phases=Phase,
-        initial=Phase.WORKSPACE,
-        terminal=frozenset({Phase.DONE}),
+        phases=P,
+        initial=P.WORKSPACE,
+        terminal=frozenset({P.DONE}),
         facts=FACTS,
-        rows=(*ROWS, *INTERRUPTS),
-        waits={
-            Phase.WORKSPACE: (m.PrepareWorkspace,),
-            Phase.BODY: (m.RunBody, m.ResumeBody),
-            Phase.FENCE_0: (m.ReloadTask,),
-            Phase.STAGING_0: (m.OpenStaging,),
-            Phase.FENCE_1: (m.ReloadTask,),
-            Phase.STAGING: (m.OpenStaging,),
-            Phase.UPLOAD: (m.Upload,),
-            Phase.COMMIT: (m.CommitStaging,),
-            Phase.FENCE_2: (m.ReloadTask,),
-            Phase.CLAIM: (m.MakeClaim,),
-            Phase.CLAIM_CHECK: (m.ReadClaim,),
-            Phase.CLAIMS: (m.ListClaims,),
-            Phase.OWNERS: (m.ReadOwners,),
-            Phase.INTENTS: (m.SettleIntents,),
-            Phase.LEASE: (m.AcquireLease,),
-            Phase.TAKEOVER: (m.AwaitTakeover,),
-            Phase.FENCE_3: (m.ReloadTask,),
-            Phase.REVOCATION: (m.RevokeOlder,),
-            Phase.BARRIER: (m.PassBarrier,),
-            Phase.INTENT: (m.ArmIntent,),
-            Phase.HEAD: (m.ReadHead,),
-            Phase.PUBLICATION: (m.Publish,),
-            Phase.OWN_REVOCATION: (m.DropStaging,),
-            Phase.OWN_BARRIER: (m.PassBarrier,),
-            Phase.OWN_HEAD: (m.ReadHead,),
-            Phase.OWN_FENCE: (m.ReloadTask,),
-            Phase.READ_BACK: (m.ReadCommit,),
-            Phase.REPORT: (m.Report,),
-            Phase.CONFIRMATION: (m.ConfirmIntent,),
-            Phase.ACCEPTANCE: (m.ReloadTask,),
-            Phase.SETTLEMENT: (m.SettleIntent,),
-            Phase.CLEAN_UP: (m.CleanUp,),
-        },
+        table=TABLE,
         remember=REMEMBER,
         opening=_opening,
         interrupts=(m.AttemptLost, m.LeaseLost, m.DeadlineExceeded),

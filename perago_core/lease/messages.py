@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from attrs import Attribute, field, frozen
 
-from perago_core.machine.rows import Answers, Command, Event
+from perago_core.answers import Event
+from perago_core.machine.rows import Command, effect
 from perago_core.value import Value, a, count, flag, line, maybe, seconds, text
 
 
@@ -47,13 +48,6 @@ class TokenRecord(Value):
 
 
 @frozen(cache_hash=True, repr=False)
-class Because(Event):
-    """Base of the failures that carry the reason the port gave; it may have given none."""
-
-    reason: str = field(validator=line)
-
-
-@frozen(cache_hash=True, repr=False)
 class Granted(Event):
     """The coordination store gave a lease. It runs from some moment after ``sent_at``, so we count from there."""
 
@@ -61,16 +55,12 @@ class Granted(Event):
     sent_at: float = field(validator=_moment)
 
 
-class GrantRefused(Because):
-    """The coordination store gave no lease."""
+@frozen(cache_hash=True, repr=False)
+class Grant(Command):
+    """Get a lease to bind the lock to."""
 
-    __slots__ = ()
-
-
-class GrantUnknown(Because):
-    """A lease may exist that nobody knows the name of; nothing is bound to it and it ends by itself."""
-
-    __slots__ = ()
+    ttl: float = field(validator=seconds)
+    answers: ClassVar = effect(Granted)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -81,16 +71,12 @@ class LockStood(Event):
     lease: str = field(validator=line)
 
 
-class LockRefused(Because):
-    """The lock was not created, and none is in the way."""
+@frozen(cache_hash=True, repr=False)
+class CreateLock(Command):
+    """Create the lock of the target, bound to the lease, unless one stands. Sent once; busy is an answer (W-17)."""
 
-    __slots__ = ()
-
-
-class LockUnknown(Because):
-    """The lock may or may not be ours, so it is not (N-04)."""
-
-    __slots__ = ()
+    lease: str = field(validator=text)
+    answers: ClassVar = effect(LockStood)
 
 
 class TokenAbsent(Event):
@@ -107,16 +93,11 @@ class TokenFound(Event):
     standing: str = field(validator=text)
 
 
-class TokenUnreadable(Because):
-    """A record stands and this program cannot read it: malformed, or written by a newer one."""
+class ReadToken(Command):
+    """Read the last holder's record."""
 
     __slots__ = ()
-
-
-class TokenReadUnknown(Because):
-    """The record could not be read."""
-
-    __slots__ = ()
+    answers: ClassVar = effect(TokenAbsent, TokenFound, repeatable=True)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -126,23 +107,13 @@ class TokenTaken(Event):
     now: float = field(validator=_moment)
 
 
-class TokenRefused(Because):
-    """The record was no longer what we had read: somebody else moved on (T-W4)."""
-
-    __slots__ = ()
-
-
-class TokenUnknown(Because):
-    """The next token may or may not be ours, so it is not."""
-
-    __slots__ = ()
-
-
 @frozen(cache_hash=True, repr=False)
-class Ticked(Event):
-    """Time has passed. The runtime says so as often as it likes, while the lease is held."""
+class TakeToken(Command):
+    """Swap the record that was read for ours, with the next token."""
 
-    now: float = field(validator=_moment)
+    standing: str | None = field(validator=maybe(text))
+    record: TokenRecord = field(validator=a(TokenRecord))
+    answers: ClassVar = effect(TokenTaken)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -158,23 +129,12 @@ class KeptAlive(Event):
             raise ValueError(message)
 
 
-class LeaseGone(Because):
-    """The coordination store says that the lease has ended, or will not renew it."""
-
-    __slots__ = ()
-
-
 @frozen(cache_hash=True, repr=False)
-class KeepAliveUnknown(Because):
-    """The lease may or may not have been renewed, so it was not."""
+class KeepAlive(Command):
+    """Renew the lease."""
 
-    now: float = field(validator=_moment)
-
-
-class ReleaseWanted(Event):
-    """The execution is done with the lock, and knows the outcome of everything it sent under it."""
-
-    __slots__ = ()
+    lease: str = field(validator=text)
+    answers: ClassVar = effect(KeptAlive)
 
 
 class ReleaseMarked(Event):
@@ -183,16 +143,12 @@ class ReleaseMarked(Event):
     __slots__ = ()
 
 
-class ReleaseRefused(Because):
-    """The record is no longer ours: a successor has the lock."""
+@frozen(cache_hash=True, repr=False)
+class MarkReleased(Command):
+    """Swap our record for one that says released; never written over anybody else's (F-10)."""
 
-    __slots__ = ()
-
-
-class ReleaseUnknown(Because):
-    """The record may or may not say that the lock was released."""
-
-    __slots__ = ()
+    record: TokenRecord = field(validator=a(TokenRecord))
+    answers: ClassVar = effect(ReleaseMarked)
 
 
 class LeaseRevoked(Event):
@@ -201,79 +157,22 @@ class LeaseRevoked(Event):
     __slots__ = ()
 
 
-class LeaseRevokeRefused(Because):
-    """The lease was not ended; it ends by itself."""
-
-    __slots__ = ()
-
-
-class LeaseRevokeUnknown(Because):
-    """The lease may or may not be gone; it ends by itself."""
-
-    __slots__ = ()
-
-
-@frozen(cache_hash=True, repr=False)
-class Grant(Command):
-    """Get a lease to bind the lock to."""
-
-    ttl: float = field(validator=seconds)
-    answers: ClassVar = Answers((Granted,), (GrantUnknown,), (GrantRefused,))
-
-
-@frozen(cache_hash=True, repr=False)
-class CreateLock(Command):
-    """Create the lock of the target, bound to the lease, unless one stands. Sent once; busy is an answer (W-17)."""
-
-    lease: str = field(validator=text)
-    answers: ClassVar = Answers((LockStood,), (LockUnknown,), (LockRefused,))
-
-
-class ReadToken(Command):
-    """Read the last holder's record."""
-
-    __slots__ = ()
-    answers: ClassVar = Answers(
-        (TokenAbsent, TokenFound),
-        (TokenReadUnknown,),
-        (TokenUnreadable,),
-        repeatable=True,
-    )
-
-
-@frozen(cache_hash=True, repr=False)
-class TakeToken(Command):
-    """Swap the record that was read for ours, with the next token."""
-
-    standing: str | None = field(validator=maybe(text))
-    record: TokenRecord = field(validator=a(TokenRecord))
-    answers: ClassVar = Answers((TokenTaken,), (TokenUnknown,), (TokenRefused,))
-
-
-@frozen(cache_hash=True, repr=False)
-class KeepAlive(Command):
-    """Renew the lease."""
-
-    lease: str = field(validator=text)
-    answers: ClassVar = Answers((KeptAlive,), (KeepAliveUnknown,), (LeaseGone,))
-
-
-@frozen(cache_hash=True, repr=False)
-class MarkReleased(Command):
-    """Swap our record for one that says released; never written over anybody else's (F-10)."""
-
-    record: TokenRecord = field(validator=a(TokenRecord))
-    answers: ClassVar = Answers((ReleaseMarked,), (ReleaseUnknown,), (ReleaseRefused,))
-
-
 @frozen(cache_hash=True, repr=False)
 class Revoke(Command):
     """End our lease, and with it the lock if it is ours; nobody else's can be bound to it."""
 
     lease: str = field(validator=text)
-    answers: ClassVar = Answers(
-        (LeaseRevoked,),
-        (LeaseRevokeUnknown,),
-        (LeaseRevokeRefused,),
-        repeatable=True,
-    )
+    answers: ClassVar = effect(LeaseRevoked, repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class Ticked(Event):
+    """Time has passed. The runtime says so as often as it likes, while the lease is held."""
+
+    now: float = field(validator=_moment)
+
+
+class ReleaseWanted(Event):
+    """The execution is done with the lock, and knows the outcome of everything it sent under it."""
+
+    __slots__ = ()

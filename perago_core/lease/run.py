@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
-from perago_core.answers import Answer, Done, NotDone
-from perago_core.calls import Call, Conversation, ask, clock
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
+from perago_core.calls import Call, Conversation, ask, clock, look
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.lease import messages as m
 from perago_core.lease.state import (
@@ -23,7 +23,7 @@ from perago_core.lease.state import (
     token_key,
 )
 from perago_core.lease.table import start, step
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.ports import Entry
 from perago_core.values import Target
 
@@ -57,13 +57,13 @@ def perform(command: Command, request: LeaseRequest) -> Conversation:
 def _grant(ttl: float) -> Conversation:
     sent_at = yield from clock()
     call = Call("coordination", "grant", (ttl,), CHARGE)
-    return (yield from ask(call, lambda lease: m.Granted(lease, sent_at), m.GrantUnknown, m.GrantRefused))
+    return (yield from ask(call, lambda lease: m.Granted(lease, sent_at)))
 
 
 def _create_lock(request: LeaseRequest, lease: str) -> Conversation:
     written = (lock_key(request.target), encode_holder(request.owner, lease), lease)
     call = Call("coordination", "create_if_absent", written, CHARGE)
-    return ask(call, _lock_stood, m.LockUnknown, m.LockRefused)
+    return ask(call, _lock_stood)
 
 
 def _lock_stood(standing: Entry) -> Event:
@@ -75,7 +75,7 @@ def _lock_stood(standing: Entry) -> Event:
 
 
 def _read_token(target: Target) -> Conversation:
-    return ask(Call("coordination", "get", (token_key(target),), CHARGE), _token_read, m.TokenReadUnknown)
+    return look(Call("coordination", "get", (token_key(target),), CHARGE), _token_read)
 
 
 def _token_read(standing: Entry | None) -> Event:
@@ -84,7 +84,7 @@ def _token_read(standing: Entry | None) -> Event:
     try:
         return m.TokenFound(decode_token(standing.value), standing.value)
     except CodecError as problem:
-        return m.TokenUnreadable(str(problem))
+        return NotDone(str(problem))
 
 
 def _take_token(target: Target, command: m.TakeToken) -> Conversation:
@@ -94,11 +94,9 @@ def _take_token(target: Target, command: m.TakeToken) -> Conversation:
         case Done(True):
             return m.TokenTaken((yield from clock()))
         case Done():
-            return m.TokenRefused(_OVERTAKEN)
-        case NotDone(reason):
-            return m.TokenRefused(reason)
+            return NotDone(_OVERTAKEN)
         case _:
-            return m.TokenUnknown(answer.reason)
+            return answer
 
 
 def _keep_alive(lease: str) -> Conversation:
@@ -109,26 +107,26 @@ def _keep_alive(lease: str) -> Conversation:
         case Done(True):
             return m.KeptAlive(sent_at, now)
         case Done():
-            return m.LeaseGone("the coordination store says that the lease is gone")
-        case NotDone(reason):
-            return m.LeaseGone(reason)
+            return NotDone("the coordination store says that the lease is gone")
+        case NotDone():
+            return answer
         case _:
-            return m.KeepAliveUnknown(answer.reason, now)
+            return Unknown(answer.reason, answer.operations, now=now)
 
 
 def _mark_released(target: Target, record: m.TokenRecord) -> Conversation:
     released = m.TokenRecord(record.token, record.owner, released=True)
     args = (token_key(target), encode_token(record), encode_token(released))
-    return ask(Call("coordination", "swap", args, CHARGE), _marked, m.ReleaseUnknown, m.ReleaseRefused)
+    return ask(Call("coordination", "swap", args, CHARGE), _marked)
 
 
 def _marked(swapped: bool) -> Event:  # noqa: FBT001 - the port's answer
-    return m.ReleaseMarked() if swapped else m.ReleaseRefused(_OVERTAKEN)
+    return m.ReleaseMarked() if swapped else NotDone(_OVERTAKEN)
 
 
 def _revoke(lease: str) -> Conversation:
     call = Call("coordination", "revoke", (lease,), CHARGE)
-    return ask(call, lambda _: m.LeaseRevoked(), m.LeaseRevokeUnknown, m.LeaseRevokeRefused)
+    return ask(call, lambda _: m.LeaseRevoked())
 
 
 Talk: TypeAlias = Generator[Call, Answer[Any], bool]

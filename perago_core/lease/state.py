@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.lease import messages as m
 from perago_core.lease.messages import LeaseHold, TokenRecord
 from perago_core.machine import codec
-from perago_core.machine.rows import Event, State, Waiting
+from perago_core.machine.rows import State, Waiting
 from perago_core.names import target_key
 from perago_core.value import Value, a, line, seconds, text
 from perago_core.values import Target
@@ -128,44 +129,25 @@ def _kept_alive(state: LeaseState, event: m.KeptAlive) -> LeaseKnown:
     )
 
 
-def _keep_alive_unknown(state: LeaseState, event: m.KeepAliveUnknown) -> LeaseKnown:
-    return evolve(state.known, failures=state.known.failures + 1, trouble=event.reason)
+def _failed(state: LeaseState, event: NotDone | Unknown) -> LeaseKnown:
+    known = state.known
+    if state.phase is Phase.RENEWAL and isinstance(event, Unknown):
+        return evolve(known, failures=known.failures + 1, trouble=event.reason)
+    if state.phase in {Phase.RELEASE, Phase.YIELD, Phase.RETREAT}:
+        # Why the lease is given back matters more than that it was not taken back.
+        return evolve(known, trouble=known.trouble or event.reason)
+    return evolve(known, trouble=event.reason)
 
-
-def _troubled(state: LeaseState, event: m.Because) -> LeaseKnown:
-    return evolve(state.known, trouble=event.reason)
-
-
-def _not_revoked(state: LeaseState, event: m.Because) -> LeaseKnown:
-    # Why the lease is given back matters more than that it was not taken back.
-    return evolve(state.known, trouble=state.known.trouble or event.reason)
-
-
-_TROUBLES = (
-    m.GrantRefused,
-    m.GrantUnknown,
-    m.LockRefused,
-    m.LockUnknown,
-    m.TokenUnreadable,
-    m.TokenReadUnknown,
-    m.TokenRefused,
-    m.TokenUnknown,
-    m.LeaseGone,
-    m.ReleaseRefused,
-    m.ReleaseUnknown,
-)
 
 REMEMBER: Mapping[type[Event], Callable[[LeaseState, Any], LeaseKnown]] = {
-    **dict.fromkeys(_TROUBLES, _troubled),
+    NotDone: _failed,
+    Unknown: _failed,
     m.Granted: _granted,
     m.LockStood: lambda state, event: evolve(state.known, holder=event.owner),
     m.TokenAbsent: _token_absent,
     m.TokenFound: _token_found,
     m.KeptAlive: _kept_alive,
-    m.KeepAliveUnknown: _keep_alive_unknown,
     m.ReleaseMarked: lambda state, _: evolve(state.known, trouble=""),
-    m.LeaseRevokeRefused: _not_revoked,
-    m.LeaseRevokeUnknown: _not_revoked,
 }
 
 

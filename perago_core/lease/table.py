@@ -22,6 +22,7 @@ their way when the lease is lost; the successor's wait and the store's barrier d
 
 from __future__ import annotations
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.lease import messages as m
 from perago_core.lease.state import (
     FAILURES_MAX,
@@ -34,10 +35,10 @@ from perago_core.lease.state import (
     record_of,
 )
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
+from perago_core.machine.rows import ALWAYS, Ask, Definition, Fact, On, Step, asks, wait, when
 
 
-def _time(request: LeaseRequest, known: LeaseKnown, event: m.Ticked | m.TokenTaken | m.KeepAliveUnknown) -> str:
+def _time(request: LeaseRequest, known: LeaseKnown, event: m.Ticked | m.TokenTaken | Unknown) -> str:
     if event.now >= known.until:
         return "over"
     return "due" if event.now - known.sent_at > request.ttl * RENEWAL_PART else "fresh"
@@ -109,56 +110,76 @@ def revoke(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.Revoke
 
 _VALID = ("fresh", "due")
 
-ROWS = (
-    # id, waiting for, when, if, then wait for, and ask for
-    Row("G1", Phase.LEASE, m.Granted, ALWAYS, Phase.LOCK, create_lock),
-    Row("G2", Phase.LEASE, m.GrantRefused, ALWAYS, Phase.NOT_HELD),
-    Row("G3", Phase.LEASE, m.GrantUnknown, ALWAYS, Phase.NOT_HELD),
+TABLE = (
+    # id, what happened, if, then wait for, and ask for
+    wait(Phase.LEASE, m.Grant,
+        On("G1", m.Granted, ALWAYS, Phase.LOCK, create_lock),
+        On("G2", NotDone, ALWAYS, Phase.NOT_HELD),
+        On("G3", Unknown, ALWAYS, Phase.NOT_HELD),
+    ),
 
-    Row("L1", Phase.LOCK, m.LockStood, when(holder="mine"), Phase.TOKEN, read_token),
-    Row("L2", Phase.LOCK, m.LockStood, when(holder="other"), Phase.YIELD, revoke),
-    Row("L3", Phase.LOCK, m.LockRefused, ALWAYS, Phase.RETREAT, revoke),
-    Row("L4", Phase.LOCK, m.LockUnknown, ALWAYS, Phase.RETREAT, revoke),
+    wait(Phase.LOCK, m.CreateLock,
+        On("L1", m.LockStood, when(holder="mine"), Phase.TOKEN, read_token),
+        On("L2", m.LockStood, when(holder="other"), Phase.YIELD, revoke),
+        On("L3", NotDone, ALWAYS, Phase.RETREAT, revoke),
+        On("L4", Unknown, ALWAYS, Phase.RETREAT, revoke),
+    ),
 
-    Row("T1", Phase.TOKEN, m.TokenAbsent, ALWAYS, Phase.OWN_TOKEN, take_token),
-    Row("T2", Phase.TOKEN, m.TokenFound, ALWAYS, Phase.OWN_TOKEN, take_token),
-    Row("T3", Phase.TOKEN, m.TokenUnreadable, ALWAYS, Phase.RETREAT, revoke),
-    Row("T4", Phase.TOKEN, m.TokenReadUnknown, ALWAYS, Phase.RETREAT, revoke),
+    wait(Phase.TOKEN, m.ReadToken,
+        On("T1", m.TokenAbsent, ALWAYS, Phase.OWN_TOKEN, take_token),
+        On("T2", m.TokenFound, ALWAYS, Phase.OWN_TOKEN, take_token),
+        On("T3", NotDone, ALWAYS, Phase.RETREAT, revoke),
+        On("T4", Unknown, ALWAYS, Phase.RETREAT, revoke),
+    ),
 
-    Row("O1", Phase.OWN_TOKEN, m.TokenTaken, when(time=_VALID), Phase.HELD),
-    Row("O2", Phase.OWN_TOKEN, m.TokenTaken, when(time="over"), Phase.LOST),
-    Row("O3", Phase.OWN_TOKEN, m.TokenRefused, ALWAYS, Phase.LOST),
-    Row("O4", Phase.OWN_TOKEN, m.TokenUnknown, ALWAYS, Phase.RETREAT, revoke),
+    wait(Phase.OWN_TOKEN, m.TakeToken,
+        On("O1", m.TokenTaken, when(time=_VALID), Phase.HELD),
+        On("O2", m.TokenTaken, when(time="over"), Phase.LOST),
+        On("O3", NotDone, ALWAYS, Phase.LOST),
+        On("O4", Unknown, ALWAYS, Phase.RETREAT, revoke),
+    ),
 
-    Row("H1", Phase.HELD, m.Ticked, when(time="fresh"), Phase.HELD),
-    Row("H2", Phase.HELD, m.Ticked, when(time="due"), Phase.RENEWAL, keep_alive),
-    Row("H3", Phase.HELD, m.Ticked, when(time="over"), Phase.LOST),
-    Row("H4", Phase.HELD, m.ReleaseWanted, ALWAYS, Phase.RELEASE_MARK, mark_released),
+    wait(Phase.HELD, None,
+        On("H1", m.Ticked, when(time="fresh"), Phase.HELD),
+        On("H2", m.Ticked, when(time="due"), Phase.RENEWAL, keep_alive),
+        On("H3", m.Ticked, when(time="over"), Phase.LOST),
+        On("H4", m.ReleaseWanted, ALWAYS, Phase.RELEASE_MARK, mark_released),
+    ),
 
-    Row("K1", Phase.RENEWAL, m.Ticked, when(time=_VALID), Phase.RENEWAL),
-    Row("K2", Phase.RENEWAL, m.Ticked, when(time="over"), Phase.LOST),
-    Row("K3", Phase.RENEWAL, m.KeptAlive, when(answer="in time"), Phase.HELD),
-    Row("K4", Phase.RENEWAL, m.KeptAlive, when(answer="late"), Phase.LOST),
-    Row("K5", Phase.RENEWAL, m.LeaseGone, ALWAYS, Phase.LOST),
-    Row("K6", Phase.RENEWAL, m.KeepAliveUnknown, when(time=_VALID, failures="few"), Phase.HELD),
-    Row("K7", Phase.RENEWAL, m.KeepAliveUnknown, when(time=_VALID, failures="many"), Phase.LOST),
-    Row("K8", Phase.RENEWAL, m.KeepAliveUnknown, when(time="over"), Phase.LOST),
+    wait(Phase.RENEWAL, m.KeepAlive,
+        On("K1", m.Ticked, when(time=_VALID), Phase.RENEWAL),
+        On("K2", m.Ticked, when(time="over"), Phase.LOST),
+        On("K3", m.KeptAlive, when(answer="in time"), Phase.HELD),
+        On("K4", m.KeptAlive, when(answer="late"), Phase.LOST),
+        On("K5", NotDone, ALWAYS, Phase.LOST),
+        On("K6", Unknown, when(time=_VALID, failures="few"), Phase.HELD),
+        On("K7", Unknown, when(time=_VALID, failures="many"), Phase.LOST),
+        On("K8", Unknown, when(time="over"), Phase.LOST),
+    ),
 
-    Row("M1", Phase.RELEASE_MARK, m.ReleaseMarked, ALWAYS, Phase.RELEASE, revoke),
-    Row("M2", Phase.RELEASE_MARK, m.ReleaseRefused, ALWAYS, Phase.LOST),
-    Row("M3", Phase.RELEASE_MARK, m.ReleaseUnknown, ALWAYS, Phase.RELEASE, revoke),
+    wait(Phase.RELEASE_MARK, m.MarkReleased,
+        On("M1", m.ReleaseMarked, ALWAYS, Phase.RELEASE, revoke),
+        On("M2", NotDone, ALWAYS, Phase.LOST),
+        On("M3", Unknown, ALWAYS, Phase.RELEASE, revoke),
+    ),
 
-    Row("R1", Phase.RELEASE, m.LeaseRevoked, ALWAYS, Phase.RELEASED),
-    Row("R2", Phase.RELEASE, m.LeaseRevokeRefused, ALWAYS, Phase.RELEASED),
-    Row("R3", Phase.RELEASE, m.LeaseRevokeUnknown, ALWAYS, Phase.RELEASED),
+    wait(Phase.RELEASE, m.Revoke,
+        On("R1", m.LeaseRevoked, ALWAYS, Phase.RELEASED),
+        On("R2", NotDone, ALWAYS, Phase.RELEASED),
+        On("R3", Unknown, ALWAYS, Phase.RELEASED),
+    ),
 
-    Row("Y1", Phase.YIELD, m.LeaseRevoked, ALWAYS, Phase.BUSY),
-    Row("Y2", Phase.YIELD, m.LeaseRevokeRefused, ALWAYS, Phase.BUSY),
-    Row("Y3", Phase.YIELD, m.LeaseRevokeUnknown, ALWAYS, Phase.BUSY),
+    wait(Phase.YIELD, m.Revoke,
+        On("Y1", m.LeaseRevoked, ALWAYS, Phase.BUSY),
+        On("Y2", NotDone, ALWAYS, Phase.BUSY),
+        On("Y3", Unknown, ALWAYS, Phase.BUSY),
+    ),
 
-    Row("N1", Phase.RETREAT, m.LeaseRevoked, ALWAYS, Phase.NOT_HELD),
-    Row("N2", Phase.RETREAT, m.LeaseRevokeRefused, ALWAYS, Phase.NOT_HELD),
-    Row("N3", Phase.RETREAT, m.LeaseRevokeUnknown, ALWAYS, Phase.NOT_HELD),
+    wait(Phase.RETREAT, m.Revoke,
+        On("N1", m.LeaseRevoked, ALWAYS, Phase.NOT_HELD),
+        On("N2", NotDone, ALWAYS, Phase.NOT_HELD),
+        On("N3", Unknown, ALWAYS, Phase.NOT_HELD),
+    ),
 )  # fmt: skip
 
 
@@ -173,18 +194,7 @@ LEASE: Table[LeaseRequest, LeaseKnown] = Table(
         initial=Phase.LEASE,
         terminal=frozenset({Phase.RELEASED, Phase.BUSY, Phase.NOT_HELD, Phase.LOST}),
         facts=FACTS,
-        rows=ROWS,
-        waits={
-            Phase.LEASE: (m.Grant,),
-            Phase.LOCK: (m.CreateLock,),
-            Phase.TOKEN: (m.ReadToken,),
-            Phase.OWN_TOKEN: (m.TakeToken,),
-            Phase.RENEWAL: (m.KeepAlive,),
-            Phase.RELEASE_MARK: (m.MarkReleased,),
-            Phase.RELEASE: (m.Revoke,),
-            Phase.YIELD: (m.Revoke,),
-            Phase.RETREAT: (m.Revoke,),
-        },
+        table=TABLE,
         remember=REMEMBER,
         opening=_opening,
         interrupts=(m.Ticked, m.ReleaseWanted),

@@ -22,6 +22,7 @@ from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar, Union, cast, ge
 
 from attrs import fields, resolve_types
 
+from perago_core.answers import Done
 from perago_core.errors import CodecError
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import Definition, K, S, State
@@ -34,7 +35,7 @@ V = TypeVar("V", bound=Value)
 
 _MACHINES = {"attempt": "ATTEMPT", "policy": "POLICY", "lease": "LEASE", "recovery": "RECOVERY"}
 #: What machines and conversations are made of, as opposed to what they know and say. A state is read by its machine.
-_NOT_STORED = ("perago_core.answers", "perago_core.calls", "perago_core.machine.engine", "perago_core.machine.rows")
+_NOT_STORED = ("perago_core.calls", "perago_core.machine.engine", "perago_core.machine.rows")
 
 
 def dumps(value: Value) -> str:
@@ -118,7 +119,7 @@ def registry() -> Mapping[str, type[Value]]:
         waiting += kind.__subclasses__()
         module = sys.modules[kind.__module__]
         ours = kind.__module__.startswith("perago_core.") and kind.__module__ not in _NOT_STORED
-        if ours and getattr(module, kind.__name__, None) is kind:
+        if ours and kind is not Done and getattr(module, kind.__name__, None) is kind:
             found[tag(kind)] = kind
     return found
 

@@ -31,11 +31,11 @@ from typing import Any, Generic, NoReturn, TypeAlias
 from attrs import evolve, frozen
 from transitions import Machine, Transition
 
+from perago_core.answers import Event
 from perago_core.errors import DefinitionError, ProtocolError
 from perago_core.machine.rows import (
     Command,
     Definition,
-    Event,
     Fact,
     Fired,
     Guard,
@@ -336,7 +336,7 @@ def compile_choices(definition: Definition[Any, Any]) -> dict[tuple[Enum, type],
         grouped.setdefault((row.phase, row.event), []).append(row)
     return {
         (phase, event): _Choice(
-            remember=definition.remember.get(event),
+            remember=definition.judges.get((phase, event), definition.remember.get(event)),
             tree=_tree(definition, mentioned(rows), dict(valuations(definition, rows))),
         )
         for (phase, event), rows in grouped.items()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from attrs import Factory, field, frozen
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.value import Value
 
 S = TypeVar("S")
@@ -39,19 +40,26 @@ class Answers(Value):
         return self.done + self.not_done + self.unknown
 
 
+def effect(*done: type[Event], repeatable: bool = False) -> Answers:
+    """Answers of a command that changes something: done, not done, unknown."""
+    return Answers(done, (Unknown,), (NotDone,), repeatable)
+
+
+def read(*done: type[Event], repeatable: bool = True) -> Answers:
+    """Answers of a command that only looks or waits for somebody: what it found, or unknown. Nothing can be undone."""
+    return Answers(done, (Unknown,), (), repeatable)
+
+
+def certain(*done: type[Event]) -> Answers:
+    """Answers of a command that cannot fail: letting time pass."""
+    return Answers(done, (), (), repeatable=True)
+
+
 @frozen(cache_hash=True, repr=False)
 class Command(Value):
     """Base of everything a machine may ask for. ``answers`` says what may come back."""
 
     answers: ClassVar[Answers]
-
-
-@frozen(cache_hash=True, repr=False)
-class Event(Value):
-    """Base of everything that can happen to a machine: a fact, in the past tense.
-
-    A subclass without fields of its own is a plain class; ``attrs`` has nothing to add to it.
-    """
 
 
 class Waiting(Enum):
@@ -87,6 +95,13 @@ def asks(command: type[Command]) -> Callable[[Callable[[Any, Any, Any], Command]
     return wrap
 
 
+def same(command: type[Command]) -> Ask:
+    """Ask for a command without arguments: always the same value, named like the command."""
+    value = command()
+    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in command.__name__).lstrip("_")
+    return Ask(command, lambda _subject, _known, _event: value, name)
+
+
 def when(**pattern: str | tuple[str, ...]) -> Guard:
     """Write a guard: each fact must have the value, or one of the values, given."""
     return MappingProxyType({name: (want,) if isinstance(want, str) else want for name, want in pattern.items()})
@@ -106,6 +121,41 @@ class Row(Value):
     next: Enum
     ask: Ask | None = None
     note: str = ""
+
+
+@frozen(repr=False)
+class On(Value):
+    """A row without its phase: what happens, if what, then wait for what, and ask for what."""
+
+    id: str
+    event: type[Event]
+    when: Guard
+    next: Enum
+    ask: Ask | None = None
+    note: str = ""
+
+    def at(self, phase: Enum) -> Row:
+        """Give the row of this phase."""
+        return Row(self.id, phase, self.event, self.when, self.next, self.ask, self.note)
+
+
+@frozen(repr=False)
+class Wait(Value):
+    """One phase of a machine: the commands it waits for, and its rows.
+
+    ``judge`` names the events from which a decision follows, with who decides. What is decided is known before the
+    facts are read, in place of what the event would teach elsewhere.
+    """
+
+    phase: Enum
+    commands: tuple[type[Command], ...]
+    rows: tuple[Row, ...]
+    judge: Mapping[type[Event], Callable[[Any, Any], Any]] = Factory(dict)
+
+
+def wait(phase: Enum, command: type[Command] | None, *rows: On) -> Wait:
+    """Write a phase that waits for one command, or with ``None`` for nothing but what comes from outside."""
+    return Wait(phase, () if command is None else (command,), tuple(row.at(phase) for row in rows))
 
 
 # Without slots a frozen value is made a quarter faster; without its own state it would pickle as its base: empty.
@@ -136,18 +186,30 @@ class Fired(NamedTuple, Generic[S, K]):
 
 @frozen(repr=False)
 class Definition(Value, Generic[S, K]):
-    """A machine as data. ``waits`` says which command a phase waits for; ``remember`` says what an event teaches."""
+    """A machine as data: its phases with their rows, its facts, and what each event teaches (``remember``).
+
+    ``rows`` and ``waits`` are what the phases say, one line each; a simulator changes rows one by one.
+    """
 
     name: str
     phases: type[Enum]
     initial: Enum
     terminal: frozenset[Enum]
     facts: tuple[Fact, ...]
-    rows: tuple[Row, ...]
-    waits: Mapping[Enum, tuple[type[Command], ...]]
+    table: tuple[Wait, ...]
     remember: Mapping[type[Event], Callable[[State[S, K], Any], K]]
     opening: Callable[[S], tuple[K, Ask | None]]
     interrupts: tuple[type[Event], ...] = ()
+    rows: tuple[Row, ...] = Factory(
+        lambda self: tuple(row for each in self.table for row in each.rows), takes_self=True
+    )
+    waits: Mapping[Enum, tuple[type[Command], ...]] = Factory(
+        lambda self: {each.phase: each.commands for each in self.table if each.commands}, takes_self=True
+    )
+    judges: Mapping[tuple[Enum, type[Event]], Callable[[State[S, K], Any], K]] = Factory(
+        lambda self: {(each.phase, event): judge for each in self.table for event, judge in each.judge.items()},
+        takes_self=True,
+    )
     facts_by_name: Mapping[str, Fact] = field(
         init=False,
         default=Factory(lambda self: {fact.name: fact for fact in self.facts}, takes_self=True),

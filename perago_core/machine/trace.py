@@ -12,8 +12,9 @@ from typing import Any
 
 from attrs import field, frozen
 
+from perago_core.answers import Event
 from perago_core.machine import codec
-from perago_core.machine.rows import Command, Event, Fired, State
+from perago_core.machine.rows import Command, Fired, State
 from perago_core.value import Value, a, count, many, text
 
 

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
-from perago_core.machine.rows import Answers, Command, Event
+from perago_core.answers import Event
+from perago_core.machine.rows import Command, certain, effect, read
 from perago_core.value import Value, a, count, line, seconds, text
 from perago_core.values import Backing
 
@@ -72,19 +73,6 @@ class Decision(Value):
 
 
 @frozen(cache_hash=True, repr=False)
-class Because(Event):
-    """Base of the failures that carry the reason the port gave; it may have given none."""
-
-    reason: str = field(validator=line)
-
-
-class Begun(Event):
-    """The node has its settings and wants to know its backing."""
-
-    __slots__ = ()
-
-
-@frozen(cache_hash=True, repr=False)
 class DecisionFound(Event):
     """The decision with the highest epoch was read."""
 
@@ -97,16 +85,18 @@ class DecisionAbsent(Event):
     __slots__ = ()
 
 
-class DecisionUnreadable(Because):
+@frozen(cache_hash=True, repr=False)
+class DecisionUnreadable(Event):
     """A decision stands and this program cannot read it: malformed, or written by a newer one."""
 
+    reason: str = field(validator=line)
+
+
+class ReadDecision(Command):
+    """Read the stored decision with the highest epoch."""
+
     __slots__ = ()
-
-
-class DecisionReadUnknown(Because):
-    """The coordination store did not show whether a decision stands."""
-
-    __slots__ = ()
+    answers: ClassVar = read(DecisionFound, DecisionAbsent, DecisionUnreadable)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -116,16 +106,11 @@ class ProbeProved(Event):
     capability: Capability = field(validator=a(Capability))
 
 
-class ProbeDisproved(Because):
-    """The store answered, and the answer proves it unable. Asking again changes nothing (T-F1)."""
+class Probe(Command):
+    """Find out by behaviour what the store can do (W-15)."""
 
     __slots__ = ()
-
-
-class ProbeUnknown(Because):
-    """The probe did not come to an answer."""
-
-    __slots__ = ()
+    answers: ClassVar = effect(ProbeProved, repeatable=True)
 
 
 class BackedOff(Event):
@@ -135,49 +120,18 @@ class BackedOff(Event):
 
 
 @frozen(cache_hash=True, repr=False)
-class DecisionStood(Event):
-    """A decision stands at the epoch this node wanted to write; it may be its own or another node's."""
-
-    decision: Decision = field(validator=a(Decision))
-
-
-class StoringRefused(Because):
-    """The coordination store did not take the decision, and none is in the way."""
-
-    __slots__ = ()
-
-
-class StoringUnknown(Because):
-    """The decision may or may not have been stored."""
-
-    __slots__ = ()
-
-
-class ReadDecision(Command):
-    """Read the stored decision with the highest epoch."""
-
-    __slots__ = ()
-    answers: ClassVar = Answers(
-        (DecisionFound, DecisionAbsent),
-        (DecisionReadUnknown,),
-        (DecisionUnreadable,),
-        repeatable=True,
-    )
-
-
-class Probe(Command):
-    """Find out by behaviour what the store can do (W-15)."""
-
-    __slots__ = ()
-    answers: ClassVar = Answers((ProbeProved,), (ProbeUnknown,), (ProbeDisproved,), repeatable=True)
-
-
-@frozen(cache_hash=True, repr=False)
 class BackOff(Command):
     """Wait before another try. A wait cannot fail."""
 
     seconds: float = field(validator=seconds)
-    answers: ClassVar = Answers((BackedOff,), (), repeatable=True)
+    answers: ClassVar = certain(BackedOff)
+
+
+@frozen(cache_hash=True, repr=False)
+class DecisionStood(Event):
+    """A decision stands at the epoch this node wanted to write; it may be its own or another node's."""
+
+    decision: Decision = field(validator=a(Decision))
 
 
 @frozen(cache_hash=True, repr=False)
@@ -185,9 +139,10 @@ class StoreDecision(Command):
     """Create the decision at its epoch, unless one stands there already."""
 
     decision: Decision = field(validator=a(Decision))
-    answers: ClassVar = Answers(
-        (DecisionStood,),
-        (StoringUnknown,),
-        (StoringRefused, DecisionUnreadable),
-        repeatable=True,
-    )
+    answers: ClassVar = effect(DecisionStood, DecisionUnreadable, repeatable=True)
+
+
+class Begun(Event):
+    """The node has its settings and wants to know its backing."""
+
+    __slots__ = ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from perago_core.answers import Answer
-from perago_core.calls import Call, Conversation, ask, pause
+from perago_core.answers import Answer, Event
+from perago_core.calls import Call, Conversation, ask, look, pause
 from perago_core.errors import CodecError, ProtocolError
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.policy import messages as m
 from perago_core.policy.state import (
     PREFIX,
@@ -45,8 +45,7 @@ def perform(command: Command, _settings: PolicySettings) -> Conversation:
 
 
 def _read() -> Conversation:
-    # A refused read shows as little as a lost one: whether a decision stands is not known (D-2).
-    return ask(Call("coordination", "list", (PREFIX,), CHARGE), _latest, m.DecisionReadUnknown)
+    return look(Call("coordination", "list", (PREFIX,), CHARGE), _latest)
 
 
 def _latest(entries: tuple[Entry, ...]) -> Event:
@@ -58,7 +57,7 @@ def _latest(entries: tuple[Entry, ...]) -> Event:
 
 
 def _probe() -> Conversation:
-    return ask(Call("store", "probe", (), CHARGE), m.ProbeProved, m.ProbeUnknown, m.ProbeDisproved)
+    return ask(Call("store", "probe", (), CHARGE), m.ProbeProved)
 
 
 def _back_off(seconds: float) -> Conversation:
@@ -69,7 +68,7 @@ def _back_off(seconds: float) -> Conversation:
 def _store(decision: m.Decision) -> Conversation:
     written = (decision_key(decision.epoch), encode_decision(decision))
     call = Call("coordination", "create_if_absent", written, CHARGE)
-    return ask(call, _stood, m.StoringUnknown, m.StoringRefused)
+    return ask(call, _stood)
 
 
 def _stood(standing: Entry) -> Event:

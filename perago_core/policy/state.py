@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.errors import CodecError
 from perago_core.machine import codec
-from perago_core.machine.rows import Event, State, Waiting
+from perago_core.machine.rows import State, Waiting
 from perago_core.policy import messages as m
 from perago_core.policy.messages import Decision, Policy
 from perago_core.ports import Entry
@@ -161,33 +162,22 @@ def _probe_proved(state: PolicyState, event: m.ProbeProved) -> PolicyKnown:
     return _probed(state, m.Evidence.PROVED, event.capability.value, event.capability)
 
 
-def _probe_disproved(state: PolicyState, event: m.ProbeDisproved) -> PolicyKnown:
-    return _probed(state, m.Evidence.DISPROVED, event.reason)
-
-
-def _probe_unknown(state: PolicyState, event: m.ProbeUnknown) -> PolicyKnown:
-    return _probed(state, m.Evidence.INDETERMINATE, event.reason)
-
-
-def _not_stored(state: PolicyState, event: m.Because) -> PolicyKnown:
-    return evolve(state.known, stores=state.known.stores + 1, trouble=event.reason)
-
-
-def _troubled(state: PolicyState, event: m.Because) -> PolicyKnown:
-    return evolve(state.known, trouble=event.reason)
+def _failed(state: PolicyState, event: NotDone | Unknown) -> PolicyKnown:
+    if state.phase is Phase.PROBE:
+        evidence = m.Evidence.DISPROVED if isinstance(event, NotDone) else m.Evidence.INDETERMINATE
+        return _probed(state, evidence, event.reason)
+    stores = state.known.stores + (state.phase is Phase.STORED)
+    return evolve(state.known, stores=stores, trouble=event.reason)
 
 
 REMEMBER: Mapping[type[Event], Callable[[PolicyState, Any], PolicyKnown]] = {
+    NotDone: _failed,
+    Unknown: _failed,
     m.DecisionFound: lambda state, event: evolve(state.known, found=event.decision),
     m.DecisionAbsent: lambda state, _: evolve(state.known, found=None),
-    m.DecisionUnreadable: _troubled,
-    m.DecisionReadUnknown: _troubled,
+    m.DecisionUnreadable: lambda state, event: evolve(state.known, trouble=event.reason),
     m.ProbeProved: _probe_proved,
-    m.ProbeDisproved: _probe_disproved,
-    m.ProbeUnknown: _probe_unknown,
     m.DecisionStood: lambda state, event: evolve(state.known, stood=event.decision),
-    m.StoringRefused: _not_stored,
-    m.StoringUnknown: _not_stored,
 }
 
 

@@ -20,8 +20,9 @@ it before they publish.
 
 from __future__ import annotations
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import ALWAYS, Ask, Definition, Event, Fact, Row, Step, asks, when
+from perago_core.machine.rows import ALWAYS, Ask, Definition, Fact, On, Step, asks, wait, when
 from perago_core.policy import messages as m
 from perago_core.policy.messages import Evidence, Policy
 from perago_core.policy.state import (
@@ -101,46 +102,58 @@ def rest_store(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> 
 
 _NEGATIVE = ("disproved", "indeterminate")
 
-ROWS = (
-    # id, waiting for, when, if, then wait for, and ask for
-    Row("S1", Phase.SETTINGS, m.Begun, when(policy="soft"), Phase.RESOLVED),
-    Row("S2", Phase.SETTINGS, m.Begun, when(policy="disable", coordination="yes"), Phase.RESOLVED),
-    Row("S3", Phase.SETTINGS, m.Begun, when(policy="disable", coordination="no"), Phase.UNCOORDINATED),
-    Row("S4", Phase.SETTINGS, m.Begun, when(policy="auto", coordination="no"), Phase.UNCOORDINATED),
-    Row("S5", Phase.SETTINGS, m.Begun, when(policy="enable", coordination="no"), Phase.PROBE, probe),
-    Row("S6", Phase.SETTINGS, m.Begun, when(policy=("auto", "enable"), coordination="yes"), Phase.DECISION, read),
+TABLE = (
+    # id, what happened, if, then wait for, and ask for
+    wait(Phase.SETTINGS, None,
+        On("S1", m.Begun, when(policy="soft"), Phase.RESOLVED),
+        On("S2", m.Begun, when(policy="disable", coordination="yes"), Phase.RESOLVED),
+        On("S3", m.Begun, when(policy="disable", coordination="no"), Phase.UNCOORDINATED),
+        On("S4", m.Begun, when(policy="auto", coordination="no"), Phase.UNCOORDINATED),
+        On("S5", m.Begun, when(policy="enable", coordination="no"), Phase.PROBE, probe),
+        On("S6", m.Begun, when(policy=("auto", "enable"), coordination="yes"), Phase.DECISION, read),
+    ),
 
-    Row("D1", Phase.DECISION, m.DecisionAbsent, ALWAYS, Phase.PROBE, probe),
-    Row("D2", Phase.DECISION, m.DecisionFound, when(required="no"), Phase.RESOLVED),
-    Row("D3", Phase.DECISION, m.DecisionFound, when(required="yes", stored="positive"), Phase.RESOLVED),
-    Row("D4", Phase.DECISION, m.DecisionFound, when(required="yes", stored="disproved"), Phase.OVERRULED),
-    Row("D5", Phase.DECISION, m.DecisionFound, when(required="yes", stored="indeterminate"), Phase.PROBE, probe),
-    Row("D6", Phase.DECISION, m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
-    Row("D7", Phase.DECISION, m.DecisionReadUnknown, ALWAYS, Phase.UNREADABLE),
+    wait(Phase.DECISION, m.ReadDecision,
+        On("D1", m.DecisionAbsent, ALWAYS, Phase.PROBE, probe),
+        On("D2", m.DecisionFound, when(required="no"), Phase.RESOLVED),
+        On("D3", m.DecisionFound, when(required="yes", stored="positive"), Phase.RESOLVED),
+        On("D4", m.DecisionFound, when(required="yes", stored="disproved"), Phase.OVERRULED),
+        On("D5", m.DecisionFound, when(required="yes", stored="indeterminate"), Phase.PROBE, probe),
+        On("D6", m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
+        On("D7", Unknown, ALWAYS, Phase.UNREADABLE),
+    ),
 
-    Row("P1", Phase.PROBE, m.ProbeProved, when(coordination="yes"), Phase.STORED, store),
-    Row("P2", Phase.PROBE, m.ProbeProved, when(coordination="no"), Phase.RESOLVED),
-    Row("P3", Phase.PROBE, m.ProbeDisproved, when(required="no"), Phase.STORED, store),
-    Row("P4", Phase.PROBE, m.ProbeDisproved, when(required="yes"), Phase.INCAPABLE),
-    Row("P5", Phase.PROBE, m.ProbeUnknown, when(probes="left"), Phase.PROBE_PAUSE, rest),
-    Row("P6", Phase.PROBE, m.ProbeUnknown, when(probes="spent", required="yes"), Phase.UNPROVED),
-    Row("P7", Phase.PROBE, m.ProbeUnknown, when(probes="spent", required="no", silent="fail"), Phase.UNPROVED),
-    Row("P8", Phase.PROBE, m.ProbeUnknown, when(probes="spent", required="no", silent="fallback"), Phase.STORED, store),
+    wait(Phase.PROBE, m.Probe,
+        On("P1", m.ProbeProved, when(coordination="yes"), Phase.STORED, store),
+        On("P2", m.ProbeProved, when(coordination="no"), Phase.RESOLVED),
+        On("P3", NotDone, when(required="no"), Phase.STORED, store),
+        On("P4", NotDone, when(required="yes"), Phase.INCAPABLE),
+        On("P5", Unknown, when(probes="left"), Phase.PROBE_PAUSE, rest),
+        On("P6", Unknown, when(probes="spent", required="yes"), Phase.UNPROVED),
+        On("P7", Unknown, when(probes="spent", required="no", silent="fail"), Phase.UNPROVED),
+        On("P8", Unknown, when(probes="spent", required="no", silent="fallback"), Phase.STORED, store),
+    ),
 
-    Row("W1", Phase.PROBE_PAUSE, m.BackedOff, when(coordination="yes"), Phase.DECISION, read),
-    Row("W2", Phase.PROBE_PAUSE, m.BackedOff, when(coordination="no"), Phase.PROBE, probe),
+    wait(Phase.PROBE_PAUSE, m.BackOff,
+        On("W1", m.BackedOff, when(coordination="yes"), Phase.DECISION, read),
+        On("W2", m.BackedOff, when(coordination="no"), Phase.PROBE, probe),
+    ),
 
-    Row("T1", Phase.STORED, m.DecisionStood, when(standing="own"), Phase.RESOLVED),
-    Row("T2", Phase.STORED, m.DecisionStood, when(standing="other", required="no"), Phase.RESOLVED),
-    Row("T3", Phase.STORED, m.DecisionStood, when(standing="other", required="yes", stored="positive"), Phase.RESOLVED),
-    Row("T4", Phase.STORED, m.DecisionStood, when(standing="other", required="yes", stored=_NEGATIVE), Phase.OVERRULED),
-    Row("T5", Phase.STORED, m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
-    Row("T6", Phase.STORED, m.StoringRefused, when(stores="left"), Phase.STORE_PAUSE, rest_store),
-    Row("T7", Phase.STORED, m.StoringRefused, when(stores="spent"), Phase.UNAGREED),
-    Row("T8", Phase.STORED, m.StoringUnknown, when(stores="left"), Phase.STORE_PAUSE, rest_store),
-    Row("T9", Phase.STORED, m.StoringUnknown, when(stores="spent"), Phase.UNAGREED),
+    wait(Phase.STORED, m.StoreDecision,
+        On("T1", m.DecisionStood, when(standing="own"), Phase.RESOLVED),
+        On("T2", m.DecisionStood, when(standing="other", required="no"), Phase.RESOLVED),
+        On("T3", m.DecisionStood, when(standing="other", required="yes", stored="positive"), Phase.RESOLVED),
+        On("T4", m.DecisionStood, when(standing="other", required="yes", stored=_NEGATIVE), Phase.OVERRULED),
+        On("T5", m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
+        On("T6", NotDone, when(stores="left"), Phase.STORE_PAUSE, rest_store),
+        On("T7", NotDone, when(stores="spent"), Phase.UNAGREED),
+        On("T8", Unknown, when(stores="left"), Phase.STORE_PAUSE, rest_store),
+        On("T9", Unknown, when(stores="spent"), Phase.UNAGREED),
+    ),
 
-    Row("X1", Phase.STORE_PAUSE, m.BackedOff, ALWAYS, Phase.STORED, store),
+    wait(Phase.STORE_PAUSE, m.BackOff,
+        On("X1", m.BackedOff, ALWAYS, Phase.STORED, store),
+    ),
 )  # fmt: skip
 
 FAILURES = frozenset(
@@ -166,14 +179,7 @@ POLICY: Table[PolicySettings, PolicyKnown] = Table(
         initial=Phase.SETTINGS,
         terminal=FAILURES | {Phase.RESOLVED},
         facts=FACTS,
-        rows=ROWS,
-        waits={
-            Phase.DECISION: (m.ReadDecision,),
-            Phase.PROBE: (m.Probe,),
-            Phase.PROBE_PAUSE: (m.BackOff,),
-            Phase.STORED: (m.StoreDecision,),
-            Phase.STORE_PAUSE: (m.BackOff,),
-        },
+        table=TABLE,
         remember=REMEMBER,
         opening=_opening,
         interrupts=(m.Begun,),

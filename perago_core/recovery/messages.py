@@ -6,18 +6,12 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
+from perago_core.answers import Event
 from perago_core.ledger.records import Audit, Intent, Prepared, Settlement, TargetIntent
-from perago_core.machine.rows import Answers, Command, Event
+from perago_core.machine.rows import Command, effect, read
 from perago_core.recovery.classify import Trail
-from perago_core.value import a, flag, line, many, maybe, text
+from perago_core.value import a, flag, many, maybe, text
 from perago_core.values import TaskSnapshot
-
-
-@frozen(cache_hash=True, repr=False)
-class Because(Event):
-    """Base of what went wrong, with the reason the port or the record gave."""
-
-    reason: str = field(validator=line)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -33,16 +27,12 @@ class RecordGone(Event):
     __slots__ = ()
 
 
-class RecordUnreadable(Because):
-    """The intent stands and cannot be read: malformed, or a newer program's."""
+@frozen(cache_hash=True, repr=False)
+class ReadRecord(Command):
+    """Read the intent afresh."""
 
-    __slots__ = ()
-
-
-class RecordUnknown(Because):
-    """Nobody knows whether the intent stands."""
-
-    __slots__ = ()
+    operation_id: str = field(validator=text)
+    answers: ClassVar = effect(RecordFound, RecordGone, repeatable=True)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -58,16 +48,12 @@ class SettlementAbsent(Event):
     __slots__ = ()
 
 
-class SettlementUnreadable(Because):
-    """A settlement stands and cannot be read."""
+@frozen(cache_hash=True, repr=False)
+class ReadSettlement(Command):
+    """Find out whether somebody has settled it already."""
 
-    __slots__ = ()
-
-
-class SettlementReadUnknown(Because):
-    """Nobody knows whether it is settled."""
-
-    __slots__ = ()
+    operation_id: str = field(validator=text)
+    answers: ClassVar = effect(SettlementFound, SettlementAbsent, repeatable=True)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -77,10 +63,13 @@ class TaskSeen(Event):
     snapshot: TaskSnapshot | None = field(validator=maybe(a(TaskSnapshot)))
 
 
-class TaskUnknown(Because):
-    """The authority did not answer."""
+@frozen(cache_hash=True, repr=False)
+class AskAuthority(Command):
+    """Ask the orchestrator what became of the intent's task."""
 
-    __slots__ = ()
+    workflow_id: str = field(validator=text)
+    task_id: str = field(validator=text)
+    answers: ClassVar = read(TaskSeen)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -90,10 +79,12 @@ class OwnersRead(Event):
     dead: bool = field(validator=flag)
 
 
-class OwnersUnknown(Because):
-    """The claim records, or the tasks behind them, could not be read."""
+@frozen(cache_hash=True, repr=False)
+class ReadOwners(Command):
+    """List the claim records that could own the intent's commits, and ask the orchestrator about their tasks."""
 
-    __slots__ = ()
+    intent: Intent = field(validator=a(Intent))
+    answers: ClassVar = read(OwnersRead)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -103,10 +94,12 @@ class TargetsSeen(Event):
     trails: tuple[Trail, ...] = field(validator=many(a(Trail)))
 
 
-class TargetsUnknown(Because):
-    """A target could not be observed."""
+@frozen(cache_hash=True, repr=False)
+class Observe(Command):
+    """Read the head of every target and follow it down to the input, within bounds."""
 
-    __slots__ = ()
+    targets: tuple[TargetIntent, ...] = field(validator=many(a(TargetIntent)))
+    answers: ClassVar = read(TargetsSeen)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -116,16 +109,12 @@ class PlanRead(Event):
     prepared: Prepared | None = field(validator=maybe(a(Prepared)))
 
 
-class PlanUnreadable(Because):
-    """A plan stands and cannot be read."""
+@frozen(cache_hash=True, repr=False)
+class ReadPlan(Command):
+    """Find out whether an exclusive recovery has begun to move something."""
 
-    __slots__ = ()
-
-
-class PlanReadUnknown(Because):
-    """Nobody knows whether a plan stands."""
-
-    __slots__ = ()
+    operation_id: str = field(validator=text)
+    answers: ClassVar = effect(PlanRead, repeatable=True)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -135,16 +124,12 @@ class PlanStands(Event):
     prepared: Prepared = field(validator=a(Prepared))
 
 
-class PlanRefused(Because):
-    """The plan could not be written down, so nothing moves."""
+@frozen(cache_hash=True, repr=False)
+class WritePlan(Command):
+    """Write down what is about to be moved, before it moves."""
 
-    __slots__ = ()
-
-
-class PlanUnknown(Because):
-    """The plan may or may not be written down, so nothing moves."""
-
-    __slots__ = ()
+    prepared: Prepared = field(validator=a(Prepared))
+    answers: ClassVar = effect(PlanStands, repeatable=True)
 
 
 class Relocated(Event):
@@ -153,16 +138,13 @@ class Relocated(Event):
     __slots__ = ()
 
 
-class RelocationRefused(Because):
-    """A target was not moved: its head is not the planned one any more, or the store said no."""
+@frozen(cache_hash=True, repr=False)
+class Relocate(Command):
+    """Take every target of the plan back to its input; one that is there already is left alone."""
 
-    __slots__ = ()
-
-
-class RelocationUnknown(Because):
-    """A target may or may not have moved."""
-
-    __slots__ = ()
+    intent: Intent = field(validator=a(Intent))
+    prepared: Prepared = field(validator=a(Prepared))
+    answers: ClassVar = effect(Relocated)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -172,16 +154,12 @@ class SettlementStands(Event):
     settlement: Settlement = field(validator=a(Settlement))
 
 
-class SettlementRefused(Because):
-    """The ledger did not take the settlement, or what stands there cannot be read."""
+@frozen(cache_hash=True, repr=False)
+class Settle(Command):
+    """Write the settlement, unless one stands."""
 
-    __slots__ = ()
-
-
-class SettlementUnknown(Because):
-    """The settlement may or may not stand."""
-
-    __slots__ = ()
+    settlement: Settlement = field(validator=a(Settlement))
+    answers: ClassVar = effect(SettlementStands, repeatable=True)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -191,16 +169,13 @@ class AuditStands(Event):
     audit: Audit = field(validator=a(Audit))
 
 
-class AuditRefused(Because):
-    """The ledger did not take the audit record, or another one contradicts the settlement."""
+@frozen(cache_hash=True, repr=False)
+class RecordAudit(Command):
+    """Write the audit record of the settlement that stands, unless one stands."""
 
-    __slots__ = ()
-
-
-class AuditUnknown(Because):
-    """The audit record may or may not stand."""
-
-    __slots__ = ()
+    intent: Intent = field(validator=a(Intent))
+    settlement: Settlement = field(validator=a(Settlement))
+    answers: ClassVar = effect(AuditStands, repeatable=True)
 
 
 class Closed(Event):
@@ -209,120 +184,10 @@ class Closed(Event):
     __slots__ = ()
 
 
-class ClosingRefused(Because):
-    """Something of the settled intent is still listed."""
-
-    __slots__ = ()
-
-
-class ClosingUnknown(Because):
-    """Something of the settled intent may still be listed."""
-
-    __slots__ = ()
-
-
-@frozen(cache_hash=True, repr=False)
-class ReadRecord(Command):
-    """Read the intent afresh."""
-
-    operation_id: str = field(validator=text)
-    answers: ClassVar = Answers(
-        (RecordFound, RecordGone),
-        (RecordUnknown,),
-        (RecordUnreadable,),
-        repeatable=True,
-    )
-
-
-@frozen(cache_hash=True, repr=False)
-class ReadSettlement(Command):
-    """Find out whether somebody has settled it already."""
-
-    operation_id: str = field(validator=text)
-    answers: ClassVar = Answers(
-        (SettlementFound, SettlementAbsent),
-        (SettlementReadUnknown,),
-        (SettlementUnreadable,),
-        repeatable=True,
-    )
-
-
-@frozen(cache_hash=True, repr=False)
-class AskAuthority(Command):
-    """Ask the orchestrator what became of the intent's task."""
-
-    workflow_id: str = field(validator=text)
-    task_id: str = field(validator=text)
-    answers: ClassVar = Answers((TaskSeen,), (TaskUnknown,), repeatable=True)
-
-
-@frozen(cache_hash=True, repr=False)
-class ReadOwners(Command):
-    """List the claim records that could own the intent's commits, and ask the orchestrator about their tasks."""
-
-    intent: Intent = field(validator=a(Intent))
-    answers: ClassVar = Answers((OwnersRead,), (OwnersUnknown,), repeatable=True)
-
-
-@frozen(cache_hash=True, repr=False)
-class Observe(Command):
-    """Read the head of every target and follow it down to the input, within bounds."""
-
-    targets: tuple[TargetIntent, ...] = field(validator=many(a(TargetIntent)))
-    answers: ClassVar = Answers((TargetsSeen,), (TargetsUnknown,), repeatable=True)
-
-
-@frozen(cache_hash=True, repr=False)
-class ReadPlan(Command):
-    """Find out whether an exclusive recovery has begun to move something."""
-
-    operation_id: str = field(validator=text)
-    answers: ClassVar = Answers((PlanRead,), (PlanReadUnknown,), (PlanUnreadable,), repeatable=True)
-
-
-@frozen(cache_hash=True, repr=False)
-class WritePlan(Command):
-    """Write down what is about to be moved, before it moves."""
-
-    prepared: Prepared = field(validator=a(Prepared))
-    answers: ClassVar = Answers((PlanStands,), (PlanUnknown,), (PlanRefused,), repeatable=True)
-
-
-@frozen(cache_hash=True, repr=False)
-class Relocate(Command):
-    """Take every target of the plan back to its input; one that is there already is left alone."""
-
-    intent: Intent = field(validator=a(Intent))
-    prepared: Prepared = field(validator=a(Prepared))
-    answers: ClassVar = Answers((Relocated,), (RelocationUnknown,), (RelocationRefused,))
-
-
-@frozen(cache_hash=True, repr=False)
-class Settle(Command):
-    """Write the settlement, unless one stands."""
-
-    settlement: Settlement = field(validator=a(Settlement))
-    answers: ClassVar = Answers(
-        (SettlementStands,),
-        (SettlementUnknown,),
-        (SettlementRefused,),
-        repeatable=True,
-    )
-
-
-@frozen(cache_hash=True, repr=False)
-class RecordAudit(Command):
-    """Write the audit record of the settlement that stands, unless one stands."""
-
-    intent: Intent = field(validator=a(Intent))
-    settlement: Settlement = field(validator=a(Settlement))
-    answers: ClassVar = Answers((AuditStands,), (AuditUnknown,), (AuditRefused,), repeatable=True)
-
-
 @frozen(cache_hash=True, repr=False)
 class Close(Command):
     """Take the settled intent off the open list, last of all."""
 
     settlement: Settlement = field(validator=a(Settlement))
     intent: Intent | None = field(default=None, validator=maybe(a(Intent)))
-    answers: ClassVar = Answers((Closed,), (ClosingUnknown,), (ClosingRefused,), repeatable=True)
+    answers: ClassVar = effect(Closed, repeatable=True)

@@ -12,14 +12,14 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from perago_core import fence
-from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.calls import Call, Conversation, ask, wall_clock
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
+from perago_core.calls import Call, Conversation, look, wall_clock
 from perago_core.errors import ProtocolError
 from perago_core.ledger import calls as ledger
 from perago_core.ledger import records
 from perago_core.ledger.calls import CHARGE, Talk
 from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent, Unreadable
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.names import recovery_name
 from perago_core.recovery import messages as m
 from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look
@@ -27,8 +27,6 @@ from perago_core.recovery.state import Mode, Recovery, RecoveryOutcome, outcome
 from perago_core.recovery.table import start, step
 from perago_core.value import Value, a, count, many, text
 from perago_core.values import Backing, Claim, Commit, CommitRef, Head, Maintained, Target
-
-Failure = Callable[[str], Event]
 
 
 def perform(command: Command, subject: Recovery) -> Conversation:
@@ -42,64 +40,56 @@ def perform(command: Command, subject: Recovery) -> Conversation:
 
 def _read_intent(command: m.ReadRecord, _subject: Recovery) -> Conversation:
     reading = ledger.read_record(Intent, records.intent_key(command.operation_id))
-    return _read(reading, m.RecordFound, m.RecordGone, m.RecordUnreadable, m.RecordUnknown)
+    return _read(reading, m.RecordFound, m.RecordGone)
 
 
 def _read_settlement(command: m.ReadSettlement, _subject: Recovery) -> Conversation:
     reading = ledger.read_record(Settlement, records.settled_key(command.operation_id))
-    return _read(reading, m.SettlementFound, m.SettlementAbsent, m.SettlementUnreadable, m.SettlementReadUnknown)
+    return _read(reading, m.SettlementFound, m.SettlementAbsent)
 
 
 def _ask_authority(command: m.AskAuthority, _subject: Recovery) -> Conversation:
     call = Call("orchestrator", "reload", (command.workflow_id, command.task_id), CHARGE)
-    return ask(call, m.TaskSeen, m.TaskUnknown)
+    return look(call, m.TaskSeen)
 
 
 def _read_plan(command: m.ReadPlan, _subject: Recovery) -> Conversation:
     reading = ledger.read_record(Prepared, records.prepared_key(command.operation_id))
-    return _read(reading, m.PlanRead, lambda: m.PlanRead(None), m.PlanUnreadable, m.PlanReadUnknown)
+    return _read(reading, m.PlanRead, lambda: m.PlanRead(None))
 
 
 def _write_plan(command: m.WritePlan, _subject: Recovery) -> Conversation:
-    return _write(ledger.write_prepared(command.prepared), m.PlanStands, m.PlanRefused, m.PlanUnknown)
+    return _write(ledger.write_prepared(command.prepared), m.PlanStands)
 
 
 def _settle(command: m.Settle, _subject: Recovery) -> Conversation:
     writing = ledger.write_settlement(command.settlement)
-    return _write(writing, m.SettlementStands, m.SettlementRefused, m.SettlementUnknown)
+    return _write(writing, m.SettlementStands)
 
 
 def _record_audit(command: m.RecordAudit, subject: Recovery) -> Conversation:
     writing = ledger.write_audit(command.intent, command.settlement, subject.actor, subject.at)
-    return _write(writing, m.AuditStands, m.AuditRefused, m.AuditUnknown)
+    return _write(writing, m.AuditStands)
 
 
 def _close(command: m.Close, _subject: Recovery) -> Conversation:
     closing = ledger.close(command.settlement, command.intent, planned=True)
-    return _write(closing, lambda _nothing: m.Closed(), m.ClosingRefused, m.ClosingUnknown)
+    return _write(closing, lambda _nothing: m.Closed())
 
 
-def _read(
-    reading: Talk[Any],
-    found: Callable[[Any], Event],
-    absent: Callable[[], Event],
-    unreadable: Failure,
-    unknown: Failure,
-) -> Conversation:
+def _read(reading: Talk[Any], found: Callable[[Any], Event], absent: Callable[[], Event]) -> Conversation:
     """Only "not found" is benign; a read that failed in any other way shows nothing (T-O10)."""
     answer = yield from reading
     if not isinstance(answer, Done):
-        return unknown(answer.reason)
+        return Unknown(answer.reason, answer.operations)
     if answer.value is None:
         return absent()
-    return unreadable(str(answer.value)) if isinstance(answer.value, Unreadable) else found(answer.value)
+    return NotDone(str(answer.value)) if isinstance(answer.value, Unreadable) else found(answer.value)
 
 
-def _write(writing: Talk[Any], done: Callable[[Any], Event], not_done: Failure, unknown: Failure) -> Conversation:
+def _write(writing: Talk[Any], done: Callable[[Any], Event]) -> Conversation:
     answer = yield from writing
-    if isinstance(answer, Done):
-        return done(answer.value)
-    return not_done(answer.reason) if isinstance(answer, NotDone) else unknown(answer.reason)
+    return done(answer.value) if isinstance(answer, Done) else answer
 
 
 def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
@@ -114,7 +104,7 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
     for target in [each.target for each in intent.targets if each.publishes]:
         answer = yield Call("store", "claims", (target, intent.logical_task), CHARGE)
         if not isinstance(answer, Done):
-            return m.OwnersUnknown(answer.reason)
+            return Unknown(answer.reason)
         claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
         recorded = recorded and intent.execution in {claim.execution for claim in claims}
         rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
@@ -122,7 +112,7 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
     for workflow_id, task_id in sorted(rivals):
         answer = yield Call("orchestrator", "reload", (workflow_id, task_id), CHARGE)
         if not isinstance(answer, Done):
-            return m.OwnersUnknown(answer.reason)
+            return Unknown(answer.reason)
         dead = dead and fence.standing(answer.value) is fence.Standing.DEAD
     return m.OwnersRead(dead)
 
@@ -132,7 +122,7 @@ def _observe(command: m.Observe, _subject: Recovery) -> Conversation:
     for each in command.targets:
         answer = yield from _walk(each)
         if not isinstance(answer, Done):
-            return m.TargetsUnknown(f"{each.target}: {answer.reason}")
+            return Unknown(f"{each.target}: {answer.reason}")
         trails.append(answer.value)
     return m.TargetsSeen(tuple(trails))
 
@@ -184,8 +174,8 @@ def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[
         return (yield from _take_back(move, parent, None))
     opened = yield Call("store", "open_staging", (move.target, name, parent), CHARGE)
     if isinstance(opened, NotDone):
-        return m.RelocationRefused(f"{move.target}: no anchor: {opened.reason}")
-    failed: Event | None = m.RelocationRefused(f"{move.target}: the anchor may not exist")
+        return NotDone(f"{move.target}: no anchor: {opened.reason}")
+    failed: Event | None = NotDone(f"{move.target}: the anchor may not exist")
     if isinstance(opened, Done):
         failed = yield from _take_back(move, parent, name)
     yield Call("store", "drop", (move.target, name), CHARGE)
@@ -196,22 +186,22 @@ def _take_back(move: Movement, parent: CommitRef, name: str | None) -> Generator
     """Look once more, then move; nothing comes between the look and the move (S-09). ``None`` says that it is back."""
     seen = yield Call("store", "head", (move.target,), CHARGE)
     if not isinstance(seen, Done):
-        return m.RelocationRefused(f"{move.target}: its head could not be read: {seen.reason}")
+        return NotDone(f"{move.target}: its head could not be read: {seen.reason}")
     head: Head | None = seen.value
     if head is not None and head.commit.ref == parent:
         return None
     if head is None or head.dirty or (head.commit.ref, head.commit.parents) != (move.before, (parent,)):
         found = "missing" if head is None else f"at {head.commit.ref}{', dirty' if head.dirty else ''}"
-        return m.RelocationRefused(f"{move.target} was planned to go back from {move.before}, and is {found}")
+        return NotDone(f"{move.target} was planned to go back from {move.before}, and is {found}")
     answer = yield Call("store", "publish", (fence.compensate(move.target, parent, head, name),))
     if isinstance(answer, Unknown):
-        return m.RelocationUnknown(f"{move.target}: {answer.reason}")
+        return Unknown(f"{move.target}: {answer.reason}")
     if isinstance(answer, Done):
         return None
     # Another recovery may have moved it between our look and our move. What counts is where it is (D-9, T-O6).
     now = yield Call("store", "head", (move.target,), CHARGE)
     back = isinstance(now, Done) and now.value is not None and now.value.commit.ref == parent
-    return None if back else m.RelocationRefused(f"{move.target}: {answer.reason}")
+    return None if back else NotDone(f"{move.target}: {answer.reason}")
 
 
 PERFORM: Mapping[type[Command], Callable[[Any, Recovery], Conversation]] = {

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.ledger.records import (
     Audit,
     Intent,
@@ -19,7 +20,7 @@ from perago_core.ledger.records import (
     intent_key,
     open_key,
 )
-from perago_core.machine.rows import Event, Fact, State, Waiting
+from perago_core.machine.rows import Fact, State, Waiting
 from perago_core.recovery import messages as m
 from perago_core.recovery.classify import (
     AUTHORITIES,
@@ -105,7 +106,7 @@ class RecoveryKnown(Value):
 RecoveryState: TypeAlias = State[Recovery, RecoveryKnown]
 
 
-def _troubled(state: RecoveryState, event: m.Because) -> RecoveryKnown:
+def _troubled(state: RecoveryState, event: NotDone | Unknown) -> RecoveryKnown:
     return evolve(state.known, trouble=event.reason or "no reason given")
 
 
@@ -119,30 +120,8 @@ REMEMBER: Mapping[type[Event], Callable[[RecoveryState, Any], RecoveryKnown]] = 
     m.PlanStands: lambda state, event: evolve(state.known, prepared=event.prepared),
     m.SettlementStands: lambda state, event: evolve(state.known, settlement=event.settlement),
     m.AuditStands: lambda state, event: evolve(state.known, audit=event.audit),
-    **dict.fromkeys(
-        (
-            m.RecordUnreadable,
-            m.RecordUnknown,
-            m.SettlementUnreadable,
-            m.SettlementReadUnknown,
-            m.TaskUnknown,
-            m.OwnersUnknown,
-            m.TargetsUnknown,
-            m.PlanUnreadable,
-            m.PlanReadUnknown,
-            m.PlanRefused,
-            m.PlanUnknown,
-            m.RelocationRefused,
-            m.RelocationUnknown,
-            m.SettlementRefused,
-            m.SettlementUnknown,
-            m.AuditRefused,
-            m.AuditUnknown,
-            m.ClosingRefused,
-            m.ClosingUnknown,
-        ),
-        _troubled,
-    ),
+    NotDone: _troubled,
+    Unknown: _troubled,
 }
 
 

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.ledger.records import Movement, Prepared, Settlement, SettlementKind
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import ALWAYS, Ask, Definition, Event, Guard, Row, Step, asks, when
+from perago_core.machine.rows import ALWAYS, Ask, Definition, Guard, On, Step, Wait, asks, wait, when
 from perago_core.recovery import messages as m
 from perago_core.recovery.classify import LOST
 from perago_core.recovery.state import (
@@ -135,87 +136,106 @@ _ACTS = (_SETTLE_ONLY, _EXCLUSIVE)
 
 #: A dead attempt's effects that are the heads of their targets, and no effect that is anything else.
 _TIP = ("ours", "partial")
+#: An exclusive recovery of such effects.
+_BACK: dict[str, str | tuple[str, ...]] = {"mode": _EXCLUSIVE, "authority": "dead", "movement": _TIP}
 
 
-def decided_by(*decisions: tuple[str, Guard, P, Ask | None]) -> tuple[Row, ...]:
+def decided_by(*decisions: tuple[str, Guard, P, Ask | None]) -> tuple[On, ...]:
     """Rows for the moment when all is known: the authority's word, the targets, and whether a plan stands."""
-    return tuple(Row(name, P.EARLIER_PLAN, m.PlanRead, guard, then, wanted) for name, guard, then, wanted in decisions)
+    return tuple(On(name, m.PlanRead, guard, then, wanted) for name, guard, then, wanted in decisions)
 
 
 # One row, one line; the blank lines between phases are part of how the table reads.
 # fmt: off
-ROWS: tuple[Row, ...] = (
-    Row("R1", P.RECORD, m.RecordFound, when(listed="yes"), P.EARLIER_SETTLEMENT, read_settlement),
-    Row("R2", P.RECORD, m.RecordFound, when(listed="no"), P.REFUSED, note="found under a target it does not name"),
-    Row("R3", P.RECORD, m.RecordGone, ALWAYS, P.EARLIER_SETTLEMENT, read_settlement),
-    Row("R4", P.RECORD, m.RecordUnreadable, ALWAYS, P.REFUSED),
-    Row("R5", P.RECORD, m.RecordUnknown, ALWAYS, P.DEFERRED),
+TABLE: tuple[Wait, ...] = (
+    wait(P.RECORD, m.ReadRecord,
+        On("R1", m.RecordFound, when(listed="yes"), P.EARLIER_SETTLEMENT, read_settlement),
+        On("R2", m.RecordFound, when(listed="no"), P.REFUSED, note="found under a target it does not name"),
+        On("R3", m.RecordGone, ALWAYS, P.EARLIER_SETTLEMENT, read_settlement),
+        On("R4", NotDone, ALWAYS, P.REFUSED),
+        On("R5", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    Row("E1", P.EARLIER_SETTLEMENT, m.SettlementFound, when(mode=_PROBE), P.SETTLED),
-    Row("E2", P.EARLIER_SETTLEMENT, m.SettlementFound, when(mode=_ACTS, record="present"), P.AUDIT, record_audit),
-    Row("E3", P.EARLIER_SETTLEMENT, m.SettlementFound, when(mode=_ACTS, record="gone"), P.CLOSING, close),
-    Row("E4", P.EARLIER_SETTLEMENT, m.SettlementAbsent, when(record="present"), P.AUTHORITY, ask_authority),
-    Row("E5", P.EARLIER_SETTLEMENT, m.SettlementAbsent, when(record="gone"), P.REFUSED, note="a pointer to nothing"),
-    Row("E6", P.EARLIER_SETTLEMENT, m.SettlementUnreadable, ALWAYS, P.REFUSED),
-    Row("E7", P.EARLIER_SETTLEMENT, m.SettlementReadUnknown, ALWAYS, P.DEFERRED),
+    wait(P.EARLIER_SETTLEMENT, m.ReadSettlement,
+        On("E1", m.SettlementFound, when(mode=_PROBE), P.SETTLED),
+        On("E2", m.SettlementFound, when(mode=_ACTS, record="present"), P.AUDIT, record_audit),
+        On("E3", m.SettlementFound, when(mode=_ACTS, record="gone"), P.CLOSING, close),
+        On("E4", m.SettlementAbsent, when(record="present"), P.AUTHORITY, ask_authority),
+        On("E5", m.SettlementAbsent, when(record="gone"), P.REFUSED, note="a pointer to nothing"),
+        On("E6", NotDone, ALWAYS, P.REFUSED),
+        On("E7", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    Row("A1", P.AUTHORITY, m.TaskSeen, when(claims="needed"), P.OWNERS, read_owners),
-    Row("A2", P.AUTHORITY, m.TaskSeen, when(claims="unneeded"), P.TARGETS, observe),
-    Row("A3", P.AUTHORITY, m.TaskUnknown, ALWAYS, P.DEFERRED),
+    wait(P.AUTHORITY, m.AskAuthority,
+        On("A1", m.TaskSeen, when(claims="needed"), P.OWNERS, read_owners),
+        On("A2", m.TaskSeen, when(claims="unneeded"), P.TARGETS, observe),
+        On("A3", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    Row("O1", P.OWNERS, m.OwnersRead, ALWAYS, P.TARGETS, observe),
-    Row("O2", P.OWNERS, m.OwnersUnknown, ALWAYS, P.DEFERRED),
+    wait(P.OWNERS, m.ReadOwners,
+        On("O1", m.OwnersRead, ALWAYS, P.TARGETS, observe),
+        On("O2", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    Row("T1", P.TARGETS, m.TargetsSeen, ALWAYS, P.EARLIER_PLAN, read_plan),
-    Row("T2", P.TARGETS, m.TargetsUnknown, ALWAYS, P.DEFERRED),
+    wait(P.TARGETS, m.Observe,
+        On("T1", m.TargetsSeen, ALWAYS, P.EARLIER_PLAN, read_plan),
+        On("T2", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    # The decision: how far we may go, what the authority says, what is on the branches.
-    *decided_by(
+    wait(P.EARLIER_PLAN, m.ReadPlan,
+        # The decision: how far we may go, what the authority says, what is on the branches.
+        *decided_by(
         ("D01", when(mode=_PROBE), P.PROBED, None),
-
         ("D02", when(mode=_ACTS, authority="running"), P.DEFERRED, None),
         ("D03", when(mode=_ACTS, authority="gone"), P.REFUSED, None),
         ("D04", when(mode=_ACTS, authority="unknown"), P.REFUSED, None),
-
         ("D05", when(mode=_ACTS, authority="other"), P.SETTLEMENT, settle_suppressed),
-
         ("D06", when(mode=_ACTS, authority="ours", movement=("ours", "buried")), P.SETTLEMENT, settle_rolled_forward),
         ("D07", when(mode=_ACTS, authority="ours", movement=LOST), P.SETTLEMENT, settle_accepted_lost),
         ("D08", when(mode=_ACTS, authority="ours", movement="unverifiable"), P.REFUSED, None),
-
         ("D09", when(mode=_ACTS, authority="dead", movement="none", plan="absent"), P.SETTLEMENT, settle_not_published),
         ("D10", when(mode=_ACTS, authority="dead", movement="none", plan="written"), P.SETTLEMENT, settle_rolled_back),
         ("D11", when(mode=_ACTS, authority="dead", movement=("buried", "unexpected")), P.SETTLEMENT, settle_superseded),
         ("D12", when(mode=_ACTS, authority="dead", movement=("violated", "unverifiable")), P.REFUSED, None),
-
         ("D13", when(mode=_SETTLE_ONLY, authority="dead", movement=_TIP), P.SETTLEMENT, settle_abandoned),
-        ("D14", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="no"), P.SETTLEMENT, settle_abandoned),
-        ("D15", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="yes", plan="absent"), P.PLAN, write_plan),
-        ("D16", when(mode=_EXCLUSIVE, authority="dead", movement=_TIP, movable="yes", plan="written"), P.RELOCATION, relocate),
+        ("D14", when(**_BACK, movable="no"), P.SETTLEMENT, settle_abandoned),
+        ("D15", when(**_BACK, movable="yes", plan="absent"), P.PLAN, write_plan),
+        ("D16", when(**_BACK, movable="yes", plan="written"), P.RELOCATION, relocate),
+        ),
+        On("D17", NotDone, ALWAYS, P.REFUSED),
+        On("D18", Unknown, ALWAYS, P.DEFERRED),
     ),
-    Row("D17", P.EARLIER_PLAN, m.PlanUnreadable, ALWAYS, P.REFUSED),
-    Row("D18", P.EARLIER_PLAN, m.PlanReadUnknown, ALWAYS, P.DEFERRED),
 
-    Row("W1", P.PLAN, m.PlanStands, ALWAYS, P.RELOCATION, relocate),
-    Row("W2", P.PLAN, m.PlanRefused, ALWAYS, P.REFUSED),
-    Row("W3", P.PLAN, m.PlanUnknown, ALWAYS, P.DEFERRED),
+    wait(P.PLAN, m.WritePlan,
+        On("W1", m.PlanStands, ALWAYS, P.RELOCATION, relocate),
+        On("W2", NotDone, ALWAYS, P.REFUSED),
+        On("W3", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    Row("M1", P.RELOCATION, m.Relocated, ALWAYS, P.SETTLEMENT, settle_rolled_back),
-    Row("M2", P.RELOCATION, m.RelocationRefused, ALWAYS, P.REFUSED),
-    Row("M3", P.RELOCATION, m.RelocationUnknown, ALWAYS, P.DEFERRED, note="never sent again from this observation"),
+    wait(P.RELOCATION, m.Relocate,
+        On("M1", m.Relocated, ALWAYS, P.SETTLEMENT, settle_rolled_back),
+        On("M2", NotDone, ALWAYS, P.REFUSED),
+        On("M3", Unknown, ALWAYS, P.DEFERRED, note="never sent again from this observation"),
+    ),
 
-    Row("S1", P.SETTLEMENT, m.SettlementStands, ALWAYS, P.AUDIT, record_audit),
-    Row("S2", P.SETTLEMENT, m.SettlementRefused, ALWAYS, P.REFUSED),
-    Row("S3", P.SETTLEMENT, m.SettlementUnknown, ALWAYS, P.DEFERRED),
+    wait(P.SETTLEMENT, m.Settle,
+        On("S1", m.SettlementStands, ALWAYS, P.AUDIT, record_audit),
+        On("S2", NotDone, ALWAYS, P.REFUSED),
+        On("S3", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
-    Row("U1", P.AUDIT, m.AuditStands, ALWAYS, P.CLOSING, close),
-    Row("U2", P.AUDIT, m.AuditRefused, ALWAYS, P.REFUSED),
-    Row("U3", P.AUDIT, m.AuditUnknown, ALWAYS, P.DEFERRED),
+    wait(P.AUDIT, m.RecordAudit,
+        On("U1", m.AuditStands, ALWAYS, P.CLOSING, close),
+        On("U2", NotDone, ALWAYS, P.REFUSED),
+        On("U3", Unknown, ALWAYS, P.DEFERRED),
+    ),
 
     # Settled and audited is settled; what is still listed the next sweep closes (R-04).
-    Row("C1", P.CLOSING, m.Closed, ALWAYS, P.SETTLED),
-    Row("C2", P.CLOSING, m.ClosingRefused, ALWAYS, P.SETTLED),
-    Row("C3", P.CLOSING, m.ClosingUnknown, ALWAYS, P.SETTLED),
+    wait(P.CLOSING, m.Close,
+        On("C1", m.Closed, ALWAYS, P.SETTLED),
+        On("C2", NotDone, ALWAYS, P.SETTLED),
+        On("C3", Unknown, ALWAYS, P.SETTLED),
+    ),
 )
 # fmt: on
 
@@ -231,20 +251,7 @@ RECOVERY: Table[Recovery, RecoveryKnown] = Table(
         initial=P.RECORD,
         terminal=frozenset({P.SETTLED, P.DEFERRED, P.REFUSED, P.PROBED}),
         facts=FACTS,
-        rows=ROWS,
-        waits={
-            P.RECORD: (m.ReadRecord,),
-            P.EARLIER_SETTLEMENT: (m.ReadSettlement,),
-            P.AUTHORITY: (m.AskAuthority,),
-            P.OWNERS: (m.ReadOwners,),
-            P.TARGETS: (m.Observe,),
-            P.EARLIER_PLAN: (m.ReadPlan,),
-            P.PLAN: (m.WritePlan,),
-            P.RELOCATION: (m.Relocate,),
-            P.SETTLEMENT: (m.Settle,),
-            P.AUDIT: (m.RecordAudit,),
-            P.CLOSING: (m.Close,),
-        },
+        table=TABLE,
         remember=REMEMBER,
         opening=_opening,
     ),

@@ -7,9 +7,10 @@ Run it with ``pytest simulation/examples/test_own_runtime.py``.
 from __future__ import annotations
 
 from perago_core import step
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, AttemptState, Known
 from perago_core.machine import codec
-from perago_core.machine.rows import Event, Step
+from perago_core.machine.rows import Step
 from perago_core.values import Attempt, Backing
 from perago_simulation.runs.embedding import Embedded
 from perago_simulation.testing import strategies

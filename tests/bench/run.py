@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from perago_core import ATTEMPT, AttemptState, Backing, drive, start, step
-from perago_core.machine.rows import Event
+from perago_core.answers import Event
 from tests.bench import conductor_failover, conductor_tasks, exploring, git_store, lakefs_run, runtime_overhead
 from tests.core.world import World
 

@@ -18,12 +18,13 @@ from typing import NamedTuple, TypeAlias
 
 from attrs import evolve
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.messages import Report
 from perago_core.attempt.state import AFTER_REPORT
 from perago_core.fence import Allowed
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.results import Completed
 from perago_core.values import (
@@ -196,7 +197,7 @@ def _body(state: AttemptState) -> list[Event]:
         m.StagingWanted(ours),
         m.BodyFailed(ours, "a check failed"),
         m.BodyFailed(ours, "the input is not what was agreed", terminal=True),
-        m.BodyLost("the process died"),
+        Unknown("the process died"),
         m.BodyDone("run-9", changed=True),
         m.BodyFailed("run-9", "a check failed"),
         m.StagingWanted("run-9"),
@@ -208,8 +209,8 @@ def _fence(state: AttemptState) -> list[Event]:
         m.TaskReloaded(current(state.subject)),
         m.TaskReloaded(stale(state.subject)),
         m.TaskReloaded(None),
-        m.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0),
-        m.TaskReloadUnknown("timeout", now=2.0, attempt_until=2.0),
+        Unknown("timeout", now=1.0, until=2.0),
+        Unknown("timeout", now=2.0, until=2.0),
     ]
 
 
@@ -217,8 +218,8 @@ def _commit(state: AttemptState) -> list[Event]:
     return [
         m.Staged(staged_ref(state.subject)),
         m.NothingStaged(),
-        m.CommitRefused("conflict"),
-        m.CommitUnknown("timeout"),
+        NotDone("conflict"),
+        Unknown("timeout"),
     ]
 
 
@@ -227,8 +228,8 @@ def _claim(state: AttemptState) -> list[Event]:
     return [
         m.ClaimStands(mine),
         m.ClaimStands(evolve(mine, execution="run-9")),
-        m.ClaimRefused("no permission"),
-        m.ClaimUnknown("timeout"),
+        NotDone("no permission"),
+        Unknown("timeout"),
     ]
 
 
@@ -238,7 +239,7 @@ def _claim_check(state: AttemptState) -> list[Event]:
         m.ClaimRead(mine),
         m.ClaimRead(evolve(mine, execution="run-9")),
         m.ClaimRead(None),
-        m.ClaimReadUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -247,7 +248,7 @@ def _claims(state: AttemptState) -> list[Event]:
     return [
         m.ClaimsListed((mine,)),
         m.ClaimsListed((older_claim(state.subject), mine)),
-        m.ClaimsUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -256,7 +257,7 @@ def _owners(state: AttemptState) -> list[Event]:
     return [
         m.OwnersRead(((claim.task_id, ended(claim, TaskStatus.TIMED_OUT)),)),
         m.OwnersRead(((claim.task_id, ended(claim, TaskStatus.IN_PROGRESS)),)),
-        m.OwnersUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -267,7 +268,7 @@ def _intents(state: AttemptState) -> list[Event]:
         m.IntentsSettled(epoch, maintained=maintained),
         m.IntentsSettled(epoch, unresolved=("operation-1",)),
         m.IntentsSettled(epoch + 1),
-        m.IntentsUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -281,7 +282,7 @@ def _head(_state: AttemptState) -> list[Event]:
         m.HeadSeen(None),
         m.HeadSeen(ON_INPUT, now=9.0, attempt_until=9.0),
         m.HeadSeen(ON_INPUT, now=1.0, lease_until=2.0),
-        m.HeadUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -295,7 +296,7 @@ def plan_in(state: AttemptState) -> PublishPlan:
 def _publication(state: AttemptState) -> list[Event]:
     plan = plan_in(state)
     ref = MERGED if plan.kind is PlanKind.MERGE else plan.commit
-    return [m.Published(ref), m.PublishRefused("conflict"), m.PublishUnknown("timeout")]
+    return [m.Published(ref), NotDone("conflict"), Unknown("timeout")]
 
 
 def landed(state: AttemptState) -> Commit:
@@ -315,7 +316,7 @@ def _own_head(state: AttemptState) -> list[Event]:
         m.HeadSeen(Head(landed(state))),
         m.HeadSeen(head("X", plan_in(state).expected, tree="tree-X")),
         m.HeadSeen(None),
-        m.HeadUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -324,7 +325,7 @@ def _read_back(state: AttemptState) -> list[Event]:
         m.CommitSeen(landed(state)),
         m.CommitSeen(evolve(landed(state), parents=(CommitRef("X"), CommitRef("Y")))),
         m.CommitSeen(None),
-        m.CommitUnreadable("timeout"),
+        Unknown("timeout"),
     ]
 
 
@@ -334,21 +335,21 @@ def _acceptance(state: AttemptState) -> list[Event]:
         m.TaskReloaded(evolve(accepted(state.subject), result_execution="run-9")),
         m.TaskReloaded(current(state.subject)),
         m.TaskReloaded(None),
-        m.TaskReloadUnknown("timeout"),
+        Unknown("timeout"),
     ]
 
 
-_BARRIER = _fixed(m.BarrierPassed(), m.BarrierRefused("the target is dirty"), m.BarrierUnknown("timeout"))
-_OPEN_STAGING = _fixed(m.StagingOpened(), m.StagingRefused("the name exists"), m.StagingUnknown("timeout"))
+_BARRIER = _fixed(m.BarrierPassed(), NotDone("the target is dirty"), Unknown("timeout"))
+_OPEN_STAGING = _fixed(m.StagingOpened(), NotDone("the name exists"), Unknown("timeout"))
 
 _ANSWERS: Mapping[Phase, _Answers] = {
-    Phase.WORKSPACE: _fixed(m.WorkspaceReady(), m.WorkspaceRefused("no such commit"), m.WorkspaceUnknown("timeout")),
+    Phase.WORKSPACE: _fixed(m.WorkspaceReady(), NotDone("no such commit"), Unknown("timeout")),
     Phase.BODY: _body,
     Phase.FENCE_0: _fence,
     Phase.STAGING_0: _OPEN_STAGING,
     Phase.FENCE_1: _fence,
     Phase.STAGING: _OPEN_STAGING,
-    Phase.UPLOAD: _fixed(m.Uploaded(), m.UploadRefused("quota"), m.UploadUnknown("timeout")),
+    Phase.UPLOAD: _fixed(m.Uploaded(), NotDone("quota"), Unknown("timeout")),
     Phase.COMMIT: _commit,
     Phase.FENCE_2: _fence,
     Phase.CLAIM: _claim,
@@ -357,25 +358,25 @@ _ANSWERS: Mapping[Phase, _Answers] = {
     Phase.OWNERS: _owners,
     Phase.INTENTS: _intents,
     Phase.LEASE: _fixed(
-        m.LeaseHeld(7, clean=True), m.LeaseHeld(7, clean=False), m.LeaseBusy("worker-9"), m.LeaseUnknown("timeout")
+        m.LeaseHeld(7, clean=True), m.LeaseHeld(7, clean=False), NotDone("worker-9"), Unknown("timeout")
     ),
     Phase.TAKEOVER: _fixed(m.Waited()),
     Phase.FENCE_3: _fence,
-    Phase.REVOCATION: _fixed(m.Revoked(("old-name",)), m.RevokeRefused("no permission"), m.RevokeUnknown("timeout")),
+    Phase.REVOCATION: _fixed(m.Revoked(("old-name",)), NotDone("no permission"), Unknown("timeout")),
     Phase.BARRIER: _BARRIER,
-    Phase.INTENT: _fixed(m.Armed(), m.ArmRefused("another record stands"), m.ArmUnknown("timeout")),
+    Phase.INTENT: _fixed(m.Armed(), NotDone("another record stands"), Unknown("timeout")),
     Phase.HEAD: _head,
     Phase.PUBLICATION: _publication,
-    Phase.OWN_REVOCATION: _fixed(m.Dropped(), m.DropRefused("no permission"), m.DropUnknown("timeout")),
+    Phase.OWN_REVOCATION: _fixed(m.Dropped(), NotDone("no permission"), Unknown("timeout")),
     Phase.OWN_BARRIER: _BARRIER,
     Phase.OWN_HEAD: _own_head,
     Phase.OWN_FENCE: _fence,
     Phase.READ_BACK: _read_back,
-    Phase.REPORT: _fixed(m.Reported(), m.ReportRefused("no such task"), m.ReportUnknown("timeout")),
-    Phase.CONFIRMATION: _fixed(m.Confirmed(), m.ConfirmRefused("another record stands"), m.ConfirmUnknown("timeout")),
+    Phase.REPORT: _fixed(m.Reported(), NotDone("no such task"), Unknown("timeout")),
+    Phase.CONFIRMATION: _fixed(m.Confirmed(), NotDone("another record stands"), Unknown("timeout")),
     Phase.ACCEPTANCE: _acceptance,
-    Phase.SETTLEMENT: _fixed(m.Settled(), m.SettleRefused("another record stands"), m.SettleUnknown("timeout")),
-    Phase.CLEAN_UP: _fixed(m.CleanedUp(), m.CleanUpRefused(("workspace",)), m.CleanUpUnknown(("staging name",))),
+    Phase.SETTLEMENT: _fixed(m.Settled(), NotDone("another record stands"), Unknown("timeout")),
+    Phase.CLEAN_UP: _fixed(m.CleanedUp(), NotDone("", left=("workspace",)), Unknown("", left=("staging name",))),
 }
 
 

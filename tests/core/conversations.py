@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from attrs import define, field, frozen
 
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.calls import Call, Conversation
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Command, Event, State
+from perago_core.machine.rows import Command, State
 from perago_core.ports import Entry
 
 S = TypeVar("S")

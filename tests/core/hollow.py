@@ -9,8 +9,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from attrs import evolve
 
+from perago_core.answers import Event
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Answers, Ask, Command, Definition, Event, Fact, Row, mentioned
+from perago_core.machine.rows import Answers, Ask, Command, Definition, Fact, Row, mentioned
 
 Valuation: TypeAlias = Mapping[str, str]
 
@@ -30,6 +31,7 @@ def hollow(real: Definition[Any, Any]) -> Table[Any, Any]:
             facts=tuple(evolve(fact, read=_told(fact)) for fact in real.facts),
             rows=tuple(row if row.ask is None else evolve(row, ask=_trivial(row.ask)) for row in real.rows),
             remember={},
+            judges={},
         ),
     )
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import BEYOND_SOFT, is_accepted, is_current
 from perago_core.attempt.table import outcome
-from perago_core.machine.rows import Event
 from perago_core.plan import PlanKind
 from perago_core.results import Acceptance, Classification, Completed, Failed, FailedTerminally, status_of
 from perago_core.values import Attempt, Backing, Head, TaskSnapshot, TaskStatus, claim_of
@@ -170,8 +170,8 @@ def test_unreadable_task_is_failed_only_while_our_own_deadline_has_not_passed(
 ) -> None:
     """Architecture 5; rows EX FX GX 2 3 5: soft reports in any case, the others only in time."""
     attempt = make_attempt(backing, ledger=ledger)
-    in_time = play(attempt, {**FENCES[phase], phase: m.TaskReloadUnknown("timeout", now=1.0, attempt_until=1.5)})
-    too_late = play(attempt, {**FENCES[phase], phase: m.TaskReloadUnknown("timeout", now=1.5, attempt_until=1.5)})
+    in_time = play(attempt, {**FENCES[phase], phase: Unknown("timeout", now=1.0, until=1.5)})
+    too_late = play(attempt, {**FENCES[phase], phase: Unknown("timeout", now=1.5, until=1.5)})
     assert failed(in_time) is Classification.ATTEMPT_UNKNOWN
     judge = failed if backing is Backing.SOFT else silent
     assert judge(too_late) is Classification.ATTEMPT_UNKNOWN
@@ -183,8 +183,8 @@ def test_fence_under_the_lease_gives_the_lease_back(ledger: bool) -> None:
     attempt = make_attempt(Backing.LOCKED, ledger=ledger)
     ends = [
         silent(path := play(attempt, {Phase.FENCE_3: m.TaskReloaded(stale(attempt))})),
-        failed(play(attempt, {Phase.FENCE_3: m.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0)})),
-        silent(play(attempt, {Phase.FENCE_3: m.TaskReloadUnknown("timeout", now=3.0, attempt_until=2.0)})),
+        failed(play(attempt, {Phase.FENCE_3: Unknown("timeout", now=1.0, until=2.0)})),
+        silent(play(attempt, {Phase.FENCE_3: Unknown("timeout", now=3.0, until=2.0)})),
     ]
     assert ends == [Classification.ATTEMPT_STALE, *[Classification.ATTEMPT_UNKNOWN] * 2]
     assert "RevokeOlder" not in path.asked
@@ -208,36 +208,36 @@ def test_stale_explanation_names_both_sides() -> None:
 
 
 REPORTED: list[tuple[Phase, Event, Classification]] = [
-    (Phase.WORKSPACE, m.WorkspaceRefused("x"), Classification.WORKSPACE_FAILED),
-    (Phase.WORKSPACE, m.WorkspaceUnknown("x"), Classification.WORKSPACE_FAILED),
+    (Phase.WORKSPACE, NotDone("x"), Classification.WORKSPACE_FAILED),
+    (Phase.WORKSPACE, Unknown("x"), Classification.WORKSPACE_FAILED),
     (Phase.BODY, m.BodyFailed(OURS, "x"), Classification.BODY_FAILED),
-    (Phase.BODY, m.BodyLost("x"), Classification.BODY_LOST),
-    (Phase.STAGING, m.StagingRefused("x"), Classification.STAGING_FAILED),
-    (Phase.STAGING, m.StagingUnknown("x"), Classification.STAGING_UNKNOWN),
-    (Phase.UPLOAD, m.UploadRefused("x"), Classification.STAGING_FAILED),
-    (Phase.UPLOAD, m.UploadUnknown("x"), Classification.STAGING_UNKNOWN),
-    (Phase.COMMIT, m.CommitRefused("x"), Classification.STAGING_FAILED),
-    (Phase.COMMIT, m.CommitUnknown("x"), Classification.STAGING_UNKNOWN),
-    (Phase.CLAIM, m.ClaimRefused("x"), Classification.CLAIM_FAILED),
-    (Phase.CLAIMS, m.ClaimsUnknown("x"), Classification.CLAIMS_UNREADABLE),
-    (Phase.OWNERS, m.OwnersUnknown("x"), Classification.CLAIMS_UNREADABLE),
-    (Phase.INTENTS, m.IntentsUnknown("x"), Classification.LEDGER_UNAVAILABLE),
+    (Phase.BODY, Unknown("x"), Classification.BODY_LOST),
+    (Phase.STAGING, NotDone("x"), Classification.STAGING_FAILED),
+    (Phase.STAGING, Unknown("x"), Classification.STAGING_UNKNOWN),
+    (Phase.UPLOAD, NotDone("x"), Classification.STAGING_FAILED),
+    (Phase.UPLOAD, Unknown("x"), Classification.STAGING_UNKNOWN),
+    (Phase.COMMIT, NotDone("x"), Classification.STAGING_FAILED),
+    (Phase.COMMIT, Unknown("x"), Classification.STAGING_UNKNOWN),
+    (Phase.CLAIM, NotDone("x"), Classification.CLAIM_FAILED),
+    (Phase.CLAIMS, Unknown("x"), Classification.CLAIMS_UNREADABLE),
+    (Phase.OWNERS, Unknown("x"), Classification.CLAIMS_UNREADABLE),
+    (Phase.INTENTS, Unknown("x"), Classification.LEDGER_UNAVAILABLE),
     (Phase.INTENTS, m.IntentsSettled(3, unresolved=("operation-1",)), Classification.RECOVERY_REQUIRED),
     (Phase.INTENTS, m.IntentsSettled(4), Classification.POLICY_CHANGED),
-    (Phase.LEASE, m.LeaseBusy("x"), Classification.LEASE_BUSY),
-    (Phase.LEASE, m.LeaseUnknown("x"), Classification.LEASE_BUSY),
-    (Phase.REVOCATION, m.RevokeRefused("x"), Classification.REVOCATION_FAILED),
-    (Phase.REVOCATION, m.RevokeUnknown("x"), Classification.REVOCATION_FAILED),
-    (Phase.BARRIER, m.BarrierRefused("x"), Classification.BARRIER_FAILED),
-    (Phase.BARRIER, m.BarrierUnknown("x"), Classification.BARRIER_FAILED),
-    (Phase.INTENT, m.ArmRefused("x"), Classification.LEDGER_UNAVAILABLE),
-    (Phase.INTENT, m.ArmUnknown("x"), Classification.LEDGER_UNAVAILABLE),
-    (Phase.HEAD, m.HeadUnknown("x"), Classification.TARGET_UNREADABLE),
+    (Phase.LEASE, NotDone("x"), Classification.LEASE_BUSY),
+    (Phase.LEASE, Unknown("x"), Classification.LEASE_BUSY),
+    (Phase.REVOCATION, NotDone("x"), Classification.REVOCATION_FAILED),
+    (Phase.REVOCATION, Unknown("x"), Classification.REVOCATION_FAILED),
+    (Phase.BARRIER, NotDone("x"), Classification.BARRIER_FAILED),
+    (Phase.BARRIER, Unknown("x"), Classification.BARRIER_FAILED),
+    (Phase.INTENT, NotDone("x"), Classification.LEDGER_UNAVAILABLE),
+    (Phase.INTENT, Unknown("x"), Classification.LEDGER_UNAVAILABLE),
+    (Phase.HEAD, Unknown("x"), Classification.TARGET_UNREADABLE),
     (Phase.HEAD, m.HeadSeen(None), Classification.TARGET_MISSING),
     (Phase.HEAD, m.HeadSeen(evolve(ON_INPUT, dirty=True)), Classification.TARGET_DIRTY),
     (Phase.HEAD, m.HeadSeen(head("X", "W")), Classification.HEAD_ELSEWHERE),
     (Phase.HEAD, m.HeadSeen(head("M", INPUT, "W")), Classification.HEAD_MERGED),
-    (Phase.PUBLICATION, m.PublishRefused("x"), Classification.PUBLISH_REFUSED),
+    (Phase.PUBLICATION, NotDone("x"), Classification.PUBLISH_REFUSED),
 ]
 LEDGER_PHASES = {Phase.INTENTS, Phase.INTENT}
 WITH_OTHERS: Choices = {Phase.CLAIMS: m.ClaimsListed((older_claim(make_attempt()),))}
@@ -282,7 +282,7 @@ def test_failure_is_reported_as_failed_and_nothing_is_published(
 def test_intent_that_was_armed_is_settled_when_nothing_was_published() -> None:
     """T-O12, R-23, CW-17; rows Z5 ZU5 ZX3: a refused attempt leaves no open intent, whatever became of its report."""
     for backing, _ in BACKINGS:
-        for answer in (m.Reported(), m.ReportUnknown("timeout"), m.ReportRefused("no such task")):
+        for answer in (m.Reported(), Unknown("timeout"), NotDone("no such task")):
             attempt = make_attempt(backing, ledger=True)
             path = play(attempt, {Phase.HEAD: m.HeadSeen(head("X", "W")), Phase.REPORT: answer})
             assert path.asked[-3:] == ("Report", "SettleIntent", "CleanUp")
@@ -319,8 +319,8 @@ def test_name_in_doubt_is_removed_and_a_refused_one_is_not_ours(phase: Phase) ->
     first = {Phase.BODY: m.StagingWanted(OURS)} if phase is Phase.STAGING_0 else {}
     for backing in Backing:
         attempt = make_attempt(backing)
-        unknown = play(attempt, {**first, phase: m.StagingUnknown("timeout")})
-        refused = play(attempt, {**first, phase: m.StagingRefused("the name exists")})
+        unknown = play(attempt, {**first, phase: Unknown("timeout")})
+        refused = play(attempt, {**first, phase: NotDone("the name exists")})
         assert unknown.commands[-1] == m.CleanUp(attempt.staging_name)
         assert refused.commands[-1] == m.CleanUp(None)
 
@@ -346,7 +346,7 @@ def test_lost_claim_is_silent(backing: Backing, ledger: bool) -> None:
 def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool) -> None:
     """Architecture 5, T-W9, S-40, F-10; rows K3 Q1 Q2 Q3: ours goes on; another's, none, still unknown are silent."""
     attempt = make_attempt(backing, ledger=ledger)
-    lost: Choices = {Phase.CLAIM: m.ClaimUnknown("timeout")}
+    lost: Choices = {Phase.CLAIM: Unknown("timeout")}
     mine = claim_of(attempt, None)
 
     ours = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(mine)})
@@ -356,7 +356,7 @@ def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool)
 
     other = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(evolve(mine, execution="run-9"))})
     nobody = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(None)})
-    unread = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimReadUnknown("timeout")})
+    unread = play(attempt, {**lost, Phase.CLAIM_CHECK: Unknown("timeout")})
     assert silent(other) is Classification.CLAIM_LOST
     assert silent(nobody) is Classification.CLAIM_LOST
     assert silent(unread) is Classification.CLAIM_FAILED
@@ -365,7 +365,7 @@ def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool)
 # ---------------------------------------------------------------------------------------------------------------------
 # Unknown publications
 
-LOST: Choices = {Phase.PUBLICATION: m.PublishUnknown("timeout")}
+LOST: Choices = {Phase.PUBLICATION: Unknown("timeout")}
 
 
 @pytest.mark.clause("P-31")
@@ -409,8 +409,8 @@ def test_unknown_publication_that_is_ours_but_stale_is_silent(backing: Backing, 
 def test_unknown_publication_that_is_ours_with_an_unreadable_task(backing: Backing, ledger: bool) -> None:
     """Architecture 5, S-19; rows RF2 RF3: FAILED in time, silent after; the target did move, so a sweep settles."""
     attempt = make_attempt(backing, ledger=ledger)
-    in_time = play(attempt, {**LOST, Phase.OWN_FENCE: m.TaskReloadUnknown("timeout", now=1.0, attempt_until=2.0)})
-    too_late = play(attempt, {**LOST, Phase.OWN_FENCE: m.TaskReloadUnknown("timeout", now=2.0, attempt_until=2.0)})
+    in_time = play(attempt, {**LOST, Phase.OWN_FENCE: Unknown("timeout", now=1.0, until=2.0)})
+    too_late = play(attempt, {**LOST, Phase.OWN_FENCE: Unknown("timeout", now=2.0, until=2.0)})
     assert failed(in_time) is Classification.ATTEMPT_UNKNOWN
     assert silent(too_late) is Classification.ATTEMPT_UNKNOWN
     assert "SettleIntent" not in (*in_time.asked, *too_late.asked)
@@ -459,13 +459,13 @@ def test_return_to_the_input_is_never_adopted(backing: Backing, ledger: bool) ->
 @pytest.mark.parametrize(
     ("phase", "event", "expected"),
     [
-        (Phase.OWN_REVOCATION, m.DropRefused("x"), Classification.PUBLISH_UNKNOWN),
-        (Phase.OWN_REVOCATION, m.DropUnknown("x"), Classification.PUBLISH_UNKNOWN),
-        (Phase.OWN_BARRIER, m.BarrierRefused("x"), Classification.BARRIER_FAILED),
-        (Phase.OWN_BARRIER, m.BarrierUnknown("x"), Classification.BARRIER_FAILED),
-        (Phase.OWN_HEAD, m.HeadUnknown("x"), Classification.TARGET_UNREADABLE),
+        (Phase.OWN_REVOCATION, NotDone("x"), Classification.PUBLISH_UNKNOWN),
+        (Phase.OWN_REVOCATION, Unknown("x"), Classification.PUBLISH_UNKNOWN),
+        (Phase.OWN_BARRIER, NotDone("x"), Classification.BARRIER_FAILED),
+        (Phase.OWN_BARRIER, Unknown("x"), Classification.BARRIER_FAILED),
+        (Phase.OWN_HEAD, Unknown("x"), Classification.TARGET_UNREADABLE),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Event) else "",
+    ids=lambda value: value.name if isinstance(value, Phase) else type(value).__name__,
 )
 def test_whoever_cannot_find_out_has_failed_and_says_where_to_look(
     backing: Backing, phase: Phase, event: Event, expected: Classification
@@ -488,7 +488,7 @@ def test_whoever_cannot_find_out_has_failed_and_says_where_to_look(
         (m.CommitSeen(commit(MERGED, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
         (m.CommitSeen(commit(MERGED, INPUT, tree="tree-X")), Classification.PUBLISHED_ELSEWHERE),
         (m.CommitSeen(commit(MERGED, INPUT, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
-        (m.CommitUnreadable("timeout"), Classification.PUBLISH_UNKNOWN),
+        (Unknown("timeout"), Classification.PUBLISH_UNKNOWN),
     ],
     ids=["missing", "elsewhere", "other tree", "two parents", "unreadable"],
 )
@@ -509,12 +509,12 @@ def test_publication_that_is_not_what_was_planned_is_no_success(
 def test_unknown_report_is_read_back_and_no_other_status_is_reported(backing: Backing, ledger: bool) -> None:
     """N-04 row 28, T-F3, F-13; rows ZU2 ZU3: one report, then the task tells."""
     attempt = make_attempt(backing, ledger=ledger)
-    lost: Choices = {Phase.REPORT: m.ReportUnknown("timeout")}
+    lost: Choices = {Phase.REPORT: Unknown("timeout")}
     taken = play(attempt, lost)
     other = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloaded(evolve(accepted(attempt), result_execution="y"))})
     ended = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloaded(stale(attempt))})
     gone = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloaded(None)})
-    unread = play(attempt, {**lost, Phase.ACCEPTANCE: m.TaskReloadUnknown("timeout")})
+    unread = play(attempt, {**lost, Phase.ACCEPTANCE: Unknown("timeout")})
     found = [outcome(path.state).acceptance for path in (taken, other, ended, gone, unread)]
     assert found == [Acceptance.ACCEPTED, *[Acceptance.NOT_ACCEPTED] * 3, Acceptance.UNKNOWN]
     for path in (taken, other, ended, gone, unread):
@@ -527,7 +527,7 @@ def test_unknown_report_is_read_back_and_no_other_status_is_reported(backing: Ba
 @every_backing
 def test_refused_report_is_the_end_of_it(backing: Backing, ledger: bool) -> None:
     """T-P6, P-20; row ZX1: the orchestrator does not want it; nothing else is reported, a sweep settles the intent."""
-    path = play(make_attempt(backing, ledger=ledger), {Phase.REPORT: m.ReportRefused("no such task")})
+    path = play(make_attempt(backing, ledger=ledger), {Phase.REPORT: NotDone("no such task")})
     assert path.asked[-2:] == ("Report", "CleanUp")
     assert outcome(path.state).acceptance is Acceptance.NOT_ACCEPTED
 
@@ -535,7 +535,7 @@ def test_refused_report_is_the_end_of_it(backing: Backing, ledger: bool) -> None
 @pytest.mark.clause("P-27")
 def test_soft_without_a_ledger_does_not_read_back() -> None:
     """P-27, architecture 3; rows Z1 ZU1: the seed reports and is done."""
-    path = play(make_attempt(), {Phase.REPORT: m.ReportUnknown("timeout")})
+    path = play(make_attempt(), {Phase.REPORT: Unknown("timeout")})
     assert path.asked[-2:] == ("Report", "CleanUp")
     assert outcome(path.state).acceptance is Acceptance.UNKNOWN
 

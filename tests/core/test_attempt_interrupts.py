@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from perago_core.answers import Event, Unknown
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import AFTER_REPORT, BEFORE_PUBLICATION, FROM_PUBLICATION, UNDER_LEASE
 from perago_core.attempt.table import outcome, step
 from perago_core.errors import ProtocolError
-from perago_core.machine.rows import Event
 from perago_core.results import Classification, Failed
 from perago_core.values import Attempt, Backing
 from tests.core.attempts import BACKINGS, INTERRUPTS, Path, all_attempts, explore, make_attempt, menu, walk
@@ -64,7 +64,7 @@ def test_interruption_of_a_publication_makes_it_unknown(backing: Backing) -> Non
     for state in states_of(make_attempt(backing, ledger=True)):
         if state.phase is not Phase.PUBLICATION:
             continue
-        for event in (DEADLINE, LEASE, m.PublishUnknown("timeout")):
+        for event in (DEADLINE, LEASE, Unknown("timeout")):
             after = step(state, event).state
             assert after.phase is ways[backing]
             assert after.known.uncertain

@@ -10,6 +10,7 @@ from functools import cache
 
 import pytest
 
+from perago_core.answers import NotDone
 from perago_core.attempt import Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.table import outcome, step
@@ -77,7 +78,7 @@ def last(path: Path, name: str, before: int | None = None) -> int:
 def unresolved(path: Path) -> bool:
     """Say whether a publication was sent whose fate nobody has found out."""
     sent = [move for move in path.moves if move.before.phase is Phase.PUBLICATION]
-    if not sent or isinstance(sent[0].event, m.Published | m.PublishRefused):
+    if not sent or isinstance(sent[0].event, m.Published | NotDone):
         return False
     return "R3" not in path.rows
 
@@ -380,7 +381,7 @@ def test_nobody_is_told_that_nothing_was_published_when_it_may_have_been(attempt
         (sent,) = answers(path, Phase.PUBLICATION)
         for refusal in _explanations(outcome(path.state)):
             nothing = refusal.next_action.startswith("Nothing was published")
-            assert nothing == isinstance(sent.event, m.PublishRefused), path
+            assert nothing == isinstance(sent.event, NotDone), path
 
 
 @pytest.mark.clause("S-40")
@@ -405,7 +406,8 @@ def test_whoever_may_have_made_a_name_removes_it(attempt: Attempt) -> None:
     for path in explore(attempt):
         end = path.commands[-1]
         assert isinstance(end, m.CleanUp)
-        refused = any(isinstance(move.event, m.StagingRefused) for move in path.moves)
+        opening = [move for move in path.moves if move.before.phase in {Phase.STAGING_0, Phase.STAGING}]
+        refused = any(isinstance(move.event, NotDone) for move in opening)
         made = "OpenStaging" in path.asked and not refused
         assert end.name == (attempt.staging_name if made else None), path
 
@@ -436,7 +438,7 @@ def test_intent_is_settled_only_by_what_is_certain(attempt: Attempt) -> None:
             assert command.kind is SettlementKind.NOT_PUBLISHED
             assert command.ref is None
             sent = [move.event for move in answers(path, Phase.PUBLICATION)]
-            assert all(isinstance(event, m.PublishRefused) for event in sent), path
+            assert all(isinstance(event, NotDone) for event in sent), path
 
 
 @pytest.mark.clause("S-32", "P-32")

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 import pytest
 from attrs import evolve
 
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import BEYOND_SOFT
 from perago_core.attempt.table import outcome, start, step
 from perago_core.errors import ProtocolError
 from perago_core.ledger.records import SettlementKind
-from perago_core.machine.rows import Event
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.results import Acceptance, Completed, Outcome
 from perago_core.values import Attempt, Backing, CommitRef, claim_of

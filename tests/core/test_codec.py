@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago_core import lease, policy, recovery
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, AttemptState, start
 from perago_core.attempt.messages import AwaitTakeover, HeadSeen, OwnersRead, Publish
 from perago_core.attempt.table import step
@@ -21,7 +22,7 @@ from perago_core.errors import CodecError
 from perago_core.failpoints import CATALOGUE, Failpoint
 from perago_core.fence import Case
 from perago_core.machine import codec
-from perago_core.machine.rows import Event, Fact
+from perago_core.machine.rows import Fact
 from perago_core.value import Value
 from perago_core.values import Attempt, Backing, Target
 from tests.core.attempts import all_attempts, explore, make_attempt, play, walk

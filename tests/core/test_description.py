@@ -39,14 +39,14 @@ def test_a_description_says_everything() -> None:
                 "fields": [],
                 "done": ["Kneaded"],
                 "not_done": [],
-                "unknown": ["KneadUnknown"],
+                "unknown": ["Unknown"],
                 "repeatable": True,
             },
             "Bake": {
                 "fields": ["degrees"],
                 "done": ["Baked"],
-                "not_done": ["BakeRefused"],
-                "unknown": ["BakeUnknown"],
+                "not_done": ["NotDone"],
+                "unknown": ["Unknown"],
                 "repeatable": False,
             },
         },
@@ -75,9 +75,9 @@ def test_a_picture_shows_the_rows_without_the_interruptions() -> None:
         "    [*] --> DOUGH\n"
         "    DOUGH --> OVEN: D1 Kneaded\n"
         "    DOUGH --> DOUGH: D2 Kneaded\n"
-        "    DOUGH --> DONE: D3 KneadUnknown\n"
-        "    OVEN --> DONE: O1 Baked, O2 Baked, O5 BakeUnknown\n"
-        "    OVEN --> DOUGH: O3 Baked, O4 BakeRefused\n"
+        "    DOUGH --> DONE: D3 Unknown\n"
+        "    OVEN --> DONE: O1 Baked, O2 Baked, O5 Unknown\n"
+        "    OVEN --> DOUGH: O3 Baked, O4 NotDone\n"
         "    DONE --> [*]\n"
     )
 

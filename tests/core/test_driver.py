@@ -10,12 +10,12 @@ import pytest
 from attrs import evolve
 
 from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcome
+from perago_core.answers import Event
 from perago_core.attempt import AttemptState, Phase, messages, start, step
 from perago_core.attempt.messages import AttemptLost, BodyDone, BodyFailed, DeadlineExceeded, StagingWanted
 from perago_core.budget import PublishBudget
 from perago_core.errors import ProtocolError
 from perago_core.failpoints import Edge, Failpoint
-from perago_core.machine.rows import Event
 from perago_core.results import Acceptance, Classification, Completed, Failed, Outcome
 from perago_core.values import Attempt, Backing, Operation, TaskStatus
 from tests.core.world import INPUT, TARGET, CrashError, Fault, World

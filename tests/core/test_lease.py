@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perago_core import lease as l
-from perago_core.answers import Done, Unknown
+from perago_core.answers import Done, Event, NotDone, Unknown
 from perago_core.budget import PublishBudget
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.lease.state import (
@@ -29,7 +29,7 @@ from perago_core.lease.state import (
     lock_key,
     token_key,
 )
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.values import Target
 from tests.core.conversations import (
     DROPPED,
@@ -489,15 +489,15 @@ def lost_ways() -> list[tuple[l.LeaseState, Event]]:
     releasing = l.step(before, l.ReleaseWanted()).state
     tired = renewing
     for _ in range(4):
-        tired = l.step(l.step(tired, l.KeepAliveUnknown("", 4.0)).state, l.Ticked(4.0)).state
+        tired = l.step(l.step(tired, Unknown("", now=4.0)).state, l.Ticked(4.0)).state
     return [
         (before, l.Ticked(VALID)),
         (renewing, l.Ticked(VALID)),
         (renewing, l.KeptAlive(4.0, VALID)),
-        (renewing, l.LeaseGone("")),
-        (renewing, l.KeepAliveUnknown("", VALID)),
-        (tired, l.KeepAliveUnknown("", 4.0)),
-        (releasing, l.ReleaseRefused("")),
+        (renewing, NotDone("")),
+        (renewing, Unknown("", now=VALID)),
+        (tired, Unknown("", now=4.0)),
+        (releasing, NotDone("")),
     ]
 
 
@@ -635,7 +635,7 @@ def test_releasing_twice_changes_nothing() -> None:
     release(run)
     before = dict(world.coordination.values)
     again = [type(converse(l.perform(command, request()), world.ports())) for command in run.commands[-2:]]
-    assert again == [l.ReleaseRefused, l.LeaseRevoked]
+    assert again == [NotDone, l.LeaseRevoked]
     assert world.coordination.values == before
     state = run.state
     with pytest.raises(ProtocolError, match="RELEASED"):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from perago_core.answers import Event
 from perago_core.errors import ProtocolError
-from perago_core.machine.rows import Event, mentioned
+from perago_core.machine.rows import mentioned
 from tests.core.machines import NAMES
 from tests.specs.vectors import SOURCES, Source, states
 from tests.specs.walking import AnyState

@@ -721,11 +721,12 @@ def test_nobody_is_resolved_alone() -> None:
 
 
 def test_every_command_declares_three_answers_or_says_why_not() -> None:
-    """S-28: done, not done, unknown; a wait cannot fail."""
-    for command in (p.ReadDecision, p.Probe, p.StoreDecision):
+    """S-28: done, not done, unknown; a read has no middle answer, a wait cannot fail."""
+    for command in (p.Probe, p.StoreDecision):
         assert command.answers.done
         assert command.answers.not_done
         assert command.answers.unknown
+    assert (p.ReadDecision.answers.not_done, p.ReadDecision.answers.unknown) == ((), (Unknown,))
     assert p.BackOff.answers.all() == (p.BackedOff,)
 
 

@@ -93,8 +93,9 @@ def test_a_publish_plan_is_never_altered() -> None:
 
 
 def test_the_fence_decides_in_one_place() -> None:
-    """Not even an alias of it exists elsewhere: named once, called once."""
-    assert calls("decide") == uses("decide") == {"attempt/state.py": 1}
+    """Named once, in the block of HEAD, where a reader of the table sees it; not even an alias exists elsewhere."""
+    assert uses("decide") == {"attempt/table.py": 1}
+    assert "wait(P.HEAD, m.ReadHead, judge=fence.decide," in SOURCES["attempt/table.py"]
 
 
 def test_recovery_compensates_in_one_place() -> None:

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from attrs import evolve, field, frozen
 
-from perago_core.machine.rows import ALWAYS, Answers, Ask, Command, Definition, Event, Fact, Row, State, asks, when
+from perago_core.answers import Event, NotDone, Unknown
+from perago_core.machine.rows import ALWAYS, Ask, Command, Definition, Fact, On, State, asks, effect, read, wait, when
 from perago_core.value import Value
 
 
@@ -42,21 +43,9 @@ class Kneaded(Event):
     __slots__ = ()
 
 
-class KneadUnknown(Event):
-    __slots__ = ()
-
-
 @frozen(cache_hash=True, repr=False)
 class Baked(Event):
     crust: str
-
-
-class BakeRefused(Event):
-    __slots__ = ()
-
-
-class BakeUnknown(Event):
-    __slots__ = ()
 
 
 class Rang(Event):
@@ -65,13 +54,13 @@ class Rang(Event):
 
 class Knead(Command):
     __slots__ = ()
-    answers: ClassVar = Answers((Kneaded,), (KneadUnknown,), repeatable=True)
+    answers: ClassVar = read(Kneaded)
 
 
 @frozen(cache_hash=True, repr=False)
 class Bake(Command):
     degrees: int = field()
-    answers: ClassVar = Answers((Baked,), (BakeUnknown,), (BakeRefused,))
+    answers: ClassVar = effect(Baked)
 
 
 @asks(Knead)
@@ -91,20 +80,25 @@ FACTS = (
     Fact("patience", ("left", "gone"), lambda _recipe, known, _event: "left" if known.rings < 2 else "gone"),
 )
 
-ROWS = (
-    Row("D1", Phase.DOUGH, Kneaded, when(flour="enough"), Phase.OVEN, bake),
-    Row("D2", Phase.DOUGH, Kneaded, when(flour="little"), Phase.DOUGH, knead, note="it sticks: once more"),
-    Row("D3", Phase.DOUGH, KneadUnknown, ALWAYS, Phase.DONE),
+TABLE = (
+    wait(Phase.DOUGH, Knead,
+        On("D1", Kneaded, when(flour="enough"), Phase.OVEN, bake),
+        On("D2", Kneaded, when(flour="little"), Phase.DOUGH, knead, note="it sticks: once more"),
+        On("D3", Unknown, ALWAYS, Phase.DONE),
+    ),
 
-    Row("O1", Phase.OVEN, Baked, when(crust="golden"), Phase.DONE),
-    Row("O2", Phase.OVEN, Baked, when(crust=("pale", "black"), guests="no"), Phase.DONE),
-    Row("O3", Phase.OVEN, Baked, when(crust=("pale", "black"), guests="yes"), Phase.DOUGH, knead),
-    Row("O4", Phase.OVEN, BakeRefused, ALWAYS, Phase.DOUGH, knead),
-    Row("O5", Phase.OVEN, BakeUnknown, ALWAYS, Phase.DONE),
+    wait(Phase.OVEN, Bake,
+        On("O1", Baked, when(crust="golden"), Phase.DONE),
+        On("O2", Baked, when(crust=("pale", "black"), guests="no"), Phase.DONE),
+        On("O3", Baked, when(crust=("pale", "black"), guests="yes"), Phase.DOUGH, knead),
+        On("O4", NotDone, ALWAYS, Phase.DOUGH, knead),
+        On("O5", Unknown, ALWAYS, Phase.DONE),
 
-    Row("R1", Phase.OVEN, Rang, when(patience="left"), Phase.OVEN),
-    Row("R2", Phase.OVEN, Rang, when(patience="gone"), Phase.OVEN, bake),
+        On("R1", Rang, when(patience="left"), Phase.OVEN),
+        On("R2", Rang, when(patience="gone"), Phase.OVEN, bake),
+    ),
 )  # fmt: skip
+ROWS = tuple(row for each in TABLE for row in each.rows)
 
 
 def _opening(_recipe: Recipe) -> tuple[Known, Ask]:
@@ -121,8 +115,7 @@ TOY: Definition[Recipe, Known] = Definition(
     initial=Phase.DOUGH,
     terminal=frozenset({Phase.DONE}),
     facts=FACTS,
-    rows=ROWS,
-    waits={Phase.DOUGH: (Knead,), Phase.OVEN: (Bake,)},
+    table=TABLE,
     remember={Rang: _rang},
     opening=_opening,
     interrupts=(Rang,),

@@ -65,18 +65,18 @@ def test_an_exploration_that_is_too_large_is_refused_not_judged_in_part() -> Non
 def _claims_listed_after_the_barrier() -> tuple[Row, ...]:
     """``conditional`` without ledger: claim, revoke, barrier, and only then list the claims and ask of the owners."""
     rows: list[Row] = []
-    others = ("claim", "lease", "nothing")
+    others = ("atomic", "locked", "soft")
     for each in ATTEMPT.definition.rows:
         if each.id in {"K1", "Q1"}:
-            first = when(claim="ours", guarded_by="revocation")
+            first = when(claim="ours", backing="conditional")
             rows += [
-                evolve(each, when=when(claim="ours", guarded_by=others)),
+                evolve(each, when=when(claim="ours", backing=others)),
                 evolve(each, id=f"{each.id}-first", when=first, next=Phase.REVOCATION, ask=table.revoke_older),
             ]
         elif each.id == "A2":
-            then = when(ledger="off", guarded_by="revocation")
+            then = when(ledger="off", backing="conditional")
             rows += [
-                evolve(each, when=when(ledger="off", guarded_by=others)),
+                evolve(each, when=when(ledger="off", backing=others)),
                 evolve(each, id="A2-then", when=then, next=Phase.CLAIMS, ask=table.list_claims),
             ]
         elif each.id in {"LG2", "NG2"}:

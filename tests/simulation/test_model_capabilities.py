@@ -64,8 +64,8 @@ def test_exactly_what_a_backing_relies_on_is_enough_to_complete(backing: Backing
 @pytest.mark.parametrize(
     ("backing", "flag", "answer"),
     [
-        (Backing.CONDITIONAL, "claim", "MakeClaim ClaimRefused"),
-        (Backing.LOCKED, "lease", "AcquireLease LeaseUnknown"),
+        (Backing.CONDITIONAL, "claim", "MakeClaim NotDone"),
+        (Backing.LOCKED, "lease", "AcquireLease Unknown"),
     ],
 )
 def test_what_is_missing_fails_closed(backing: Backing, flag: str, answer: str) -> None:

@@ -15,10 +15,10 @@ EXAMPLES = Path(__file__).parents[2] / "simulation" / "examples"
 
 #: A worker that takes no answer for a yes: S-05, no success is reported out of doubt.
 BROKEN = """
-from perago_core import messages, step
+from perago_core import Phase, Unknown, messages, step
 
 def hopeful(state, event):
-    if isinstance(event, messages.PublishUnknown):
+    if state.phase is Phase.PUBLICATION and isinstance(event, Unknown):
         event = messages.Published(state.known.decision.plan.commit)
     return step(state, event)
 

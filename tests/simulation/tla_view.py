@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, AttemptState, Known
 from perago_core.attempt import messages as m
 from perago_core.fence import Allowed, Decision, Refused, Standing, Unneeded
-from perago_core.machine.rows import Event, Row, Step
+from perago_core.machine.rows import Row, Step
 from perago_core.results import Classification, Completed, Refusal, Result
 from perago_core.values import Attempt, Claim
 from perago_simulation.tlc import Tla, record

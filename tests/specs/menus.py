@@ -16,6 +16,7 @@ from attrs import evolve
 
 from perago_core import lease as l
 from perago_core import policy as p
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.ledger.records import (
     Intent,
     IntentState,
@@ -26,7 +27,6 @@ from perago_core.ledger.records import (
     TargetIntent,
     audit_of,
 )
-from perago_core.machine.rows import Event
 from perago_core.recovery import Mode, Recovery, RecoveryState
 from perago_core.recovery import Phase as RecoveryPhase
 from perago_core.recovery import messages as m
@@ -65,21 +65,21 @@ def policy_menu(state: p.PolicyState) -> list[Event]:
                 p.DecisionAbsent(),
                 *(p.DecisionFound(each) for each in DECISIONS),
                 p.DecisionUnreadable("a newer program's"),
-                p.DecisionReadUnknown(SILENT),
+                Unknown(SILENT),
             ]
         case p.Phase.PROBE:
             return [
                 *(p.ProbeProved(each) for each in p.Capability),
-                p.ProbeDisproved("not implemented"),
-                p.ProbeUnknown(SILENT),
+                NotDone("not implemented"),
+                Unknown(SILENT),
             ]
         case p.Phase.STORED:
             return [
                 *(p.DecisionStood(each.decision) for each in state.pending if isinstance(each, p.StoreDecision)),
                 *(p.DecisionStood(each) for each in DECISIONS),
                 p.DecisionUnreadable("a newer program's"),
-                p.StoringRefused("no permission"),
-                p.StoringUnknown(SILENT),
+                NotDone("no permission"),
+                Unknown(SILENT),
             ]
         case p.Phase.PROBE_PAUSE | p.Phase.STORE_PAUSE:
             return [p.BackedOff()]
@@ -95,45 +95,45 @@ FRESH, DUE, LATER, OVER = 1.0, 4.0, 5.0, 8.0
 
 LEASE_SUBJECTS = (l.LeaseRequest(Target("lake", "main"), "execution-1", 10.0, 2.0),)
 
-_REVOKED: list[Event] = [l.LeaseRevoked(), l.LeaseRevokeRefused("no permission"), l.LeaseRevokeUnknown(SILENT)]
+_REVOKED: list[Event] = [l.LeaseRevoked(), NotDone("no permission"), Unknown(SILENT)]
 
 _LEASE: Mapping[Enum, list[Event]] = {
-    l.Phase.LEASE: [l.Granted("lease-1", 0.0), l.GrantRefused("no permission"), l.GrantUnknown(SILENT)],
+    l.Phase.LEASE: [l.Granted("lease-1", 0.0), NotDone("no permission"), Unknown(SILENT)],
     l.Phase.LOCK: [
         l.LockStood("execution-1", "lease-1"),
         l.LockStood("execution-2", "lease-2"),
         l.LockStood("execution-1", "lease-0"),
         l.LockStood("", ""),
-        l.LockRefused("no permission"),
-        l.LockUnknown(SILENT),
+        NotDone("no permission"),
+        Unknown(SILENT),
     ],
     l.Phase.TOKEN: [
         l.TokenAbsent(),
         l.TokenFound(l.TokenRecord(6, "execution-0", released=True), "the last holder's record, as it stands"),
         l.TokenFound(l.TokenRecord(6, "execution-0", released=False), "the last holder's record, as it stands"),
-        l.TokenUnreadable("a newer program's"),
-        l.TokenReadUnknown(SILENT),
+        NotDone("a newer program's"),
+        Unknown(SILENT),
     ],
     l.Phase.OWN_TOKEN: [
         l.TokenTaken(FRESH),
         l.TokenTaken(OVER),
-        l.TokenRefused("another holder has taken the next token"),
-        l.TokenUnknown(SILENT),
+        NotDone("another holder has taken the next token"),
+        Unknown(SILENT),
     ],
     l.Phase.HELD: [l.Ticked(FRESH), l.Ticked(DUE), l.Ticked(OVER), l.ReleaseWanted()],
     l.Phase.RENEWAL: [
         l.KeptAlive(DUE, LATER),
         l.KeptAlive(DUE, OVER),
-        l.LeaseGone("the lease is gone"),
-        l.KeepAliveUnknown(SILENT, DUE),
-        l.KeepAliveUnknown(SILENT, OVER),
+        NotDone("the lease is gone"),
+        Unknown(SILENT, now=DUE),
+        Unknown(SILENT, now=OVER),
         l.Ticked(LATER),
         l.Ticked(OVER),
     ],
     l.Phase.RELEASE_MARK: [
         l.ReleaseMarked(),
-        l.ReleaseRefused("another holder has taken the next token"),
-        l.ReleaseUnknown(SILENT),
+        NotDone("another holder has taken the next token"),
+        Unknown(SILENT),
     ],
     l.Phase.RELEASE: _REVOKED,
     l.Phase.YIELD: _REVOKED,
@@ -223,49 +223,49 @@ EARLIER = Settlement("operation-1", SettlementKind.ABANDONED, (Movement(MAIN, IN
 
 def _record(_state: RecoveryState) -> list[Event]:
     found = [m.RecordFound(each) for each in INTENTS]
-    return [*found, m.RecordGone(), m.RecordUnreadable("a newer program's"), m.RecordUnknown(SILENT)]
+    return [*found, m.RecordGone(), NotDone("a newer program's"), Unknown(SILENT)]
 
 
 def _earlier_settlement(_state: RecoveryState) -> list[Event]:
     return [
         m.SettlementAbsent(),
         m.SettlementFound(EARLIER),
-        m.SettlementUnreadable("a newer program's"),
-        m.SettlementReadUnknown(SILENT),
+        NotDone("a newer program's"),
+        Unknown(SILENT),
     ]
 
 
 def _authority(_state: RecoveryState) -> list[Event]:
-    return [*(m.TaskSeen(each) for each in TASKS), m.TaskUnknown(SILENT)]
+    return [*(m.TaskSeen(each) for each in TASKS), Unknown(SILENT)]
 
 
 def _owners(_state: RecoveryState) -> list[Event]:
-    return [m.OwnersRead(dead=True), m.OwnersRead(dead=False), m.OwnersUnknown(SILENT)]
+    return [m.OwnersRead(dead=True), m.OwnersRead(dead=False), Unknown(SILENT)]
 
 
 def _targets(state: RecoveryState) -> list[Event]:
     # The first target may look like anything; the others, if there are any, are where they were.
     assert state.known.intent is not None
     others = (_ON_INPUT,) * (len(state.known.intent.targets) - 1)
-    return [*(m.TargetsSeen((each, *others)) for each in TRAILS), m.TargetsUnknown(SILENT)]
+    return [*(m.TargetsSeen((each, *others)) for each in TRAILS), Unknown(SILENT)]
 
 
 def _earlier_plan(_state: RecoveryState) -> list[Event]:
     return [
         m.PlanRead(None),
         m.PlanRead(PLAN),
-        m.PlanUnreadable("a newer program's"),
-        m.PlanReadUnknown(SILENT),
+        NotDone("a newer program's"),
+        Unknown(SILENT),
     ]
 
 
 def _plan(state: RecoveryState) -> list[Event]:
     stands = [m.PlanStands(each.prepared) for each in state.pending if isinstance(each, m.WritePlan)]
-    return [*stands, m.PlanRefused("no permission"), m.PlanUnknown(SILENT)]
+    return [*stands, NotDone("no permission"), Unknown(SILENT)]
 
 
 def _relocation(_state: RecoveryState) -> list[Event]:
-    return [m.Relocated(), m.RelocationRefused("the head is another"), m.RelocationUnknown(SILENT)]
+    return [m.Relocated(), NotDone("the head is another"), Unknown(SILENT)]
 
 
 def _settlement(state: RecoveryState) -> list[Event]:
@@ -273,8 +273,8 @@ def _settlement(state: RecoveryState) -> list[Event]:
     return [
         *stands,
         m.SettlementStands(EARLIER),
-        m.SettlementRefused("no permission"),
-        m.SettlementUnknown(SILENT),
+        NotDone("no permission"),
+        Unknown(SILENT),
     ]
 
 
@@ -285,11 +285,11 @@ def _audit(state: RecoveryState) -> list[Event]:
         for each in state.pending
         if isinstance(each, m.RecordAudit)
     ]
-    return [*stands, m.AuditRefused("another record contradicts it"), m.AuditUnknown(SILENT)]
+    return [*stands, NotDone("another record contradicts it"), Unknown(SILENT)]
 
 
 def _closing(_state: RecoveryState) -> list[Event]:
-    return [m.Closed(), m.ClosingRefused("no permission"), m.ClosingUnknown(SILENT)]
+    return [m.Closed(), NotDone("no permission"), Unknown(SILENT)]
 
 
 _Answers: TypeAlias = Callable[[RecoveryState], list[Event]]

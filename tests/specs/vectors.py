@@ -16,18 +16,19 @@ from typing import Any
 from attrs import frozen
 
 from perago_core import attempt, lease, policy, recovery
+from perago_core.answers import Event
 from perago_core.errors import ProtocolError
 from perago_core.machine.codec import plain
 from perago_core.machine.description import digest
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.value import Value
 from specs.reference import told
 from tests.core import attempts
 from tests.specs import menus
 from tests.specs.walking import AnyState, Menu, Move, Way, reachable, shortest_ways, straight_way, without_beginnings
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @frozen

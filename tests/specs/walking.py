@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from perago_core.answers import Event
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Command, Event, State
+from perago_core.machine.rows import Command, State
 
 AnyState: TypeAlias = State[Any, Any]
 Menu: TypeAlias = Callable[[Any], list[Event]]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from perago_core import outcome, start, step
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, messages
 from perago_core.machine import codec
-from perago_core.machine.rows import Event
 from perago_core.machine.trace import Tracer
 from perago_core.values import (
     Attempt,

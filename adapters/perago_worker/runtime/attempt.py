@@ -14,12 +14,13 @@ from typing import Protocol
 
 from attrs import field, frozen
 
+from perago_core.answers import Event
 from perago_core.attempt.messages import IntentsSettled, Report
 from perago_core.attempt.run import Observer
 from perago_core.attempt.state import AFTER_REPORT, AttemptState, Known
 from perago_core.budget import PublishBudget
 from perago_core.driver import Ports, drive
-from perago_core.machine.rows import Event, Fired
+from perago_core.machine.rows import Fired
 from perago_core.machine.trace import Tracer
 from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.results import Outcome

@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from perago_core.answers import Event
 from perago_core.attempt.messages import HeadSeen, Publish, Published
 from perago_core.attempt.state import AttemptState, Known
-from perago_core.machine.rows import Event, Fired
+from perago_core.machine.rows import Fired
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
 from perago_core.values import Attempt

@@ -75,10 +75,10 @@ def _list_before_claim() -> tuple[Row, ...]:
     first = [leads(each, Phase.CLAIMS, table.list_claims) for each in ("F5", "G3")]
     then = [evolve(each, next=Phase.CLAIM, ask=table.make_claim) for each in _from("LG", "NG", "L2", "N1")]
     last = (
-        ("lease", Phase.LEASE, table.acquire_lease),
-        ("revocation", Phase.REVOCATION, table.revoke_older),
-        ("claim", Phase.HEAD, table.read_head),
-        ("nothing", Phase.HEAD, table.read_head),
+        ("locked", Phase.LEASE, table.acquire_lease),
+        ("conditional", Phase.REVOCATION, table.revoke_older),
+        ("atomic", Phase.HEAD, table.read_head),
+        ("soft", Phase.HEAD, table.read_head),
     )
     rows: list[Row] = []
     for each in with_rows(*first, *then):
@@ -88,7 +88,7 @@ def _list_before_claim() -> tuple[Row, ...]:
         with_ledger = when(claim="ours", ledger="on")
         rows.append(evolve(each, when=with_ledger, next=Phase.INTENTS, ask=table.settle_intents))
         for guard, to, asked in last:
-            pattern = when(claim="ours", ledger="off", guarded_by=guard)
+            pattern = when(claim="ours", ledger="off", backing=guard)
             rows.append(evolve(each, id=f"{each.id}-{guard}", when=pattern, next=to, ask=asked))
     return tuple(rows)
 

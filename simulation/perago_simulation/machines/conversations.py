@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeAlias
 
 from attrs import frozen
 
-from perago_core.answers import Answer
+from perago_core.answers import Answer, Event
 from perago_core.calls import Call, Conversation
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Command, Event, K, S, State
+from perago_core.machine.rows import Command, K, S, State
 from perago_core.value import Value
 
 Answers: TypeAlias = tuple[Answer[Any], ...]

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from perago_core.answers import Answer, Done
+from perago_core.answers import Answer, Done, Unknown
 from perago_core.calls import Call, Conversation
 from perago_core.lease import messages as lease_messages
 from perago_core.ledger import Settlement
@@ -127,8 +127,8 @@ def _keeps_its_own(state: Any, _event: Any) -> Any:  # noqa: ANN401  a lesson of
 
 
 def _probe_spends_stores(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
-    known = POLICY_LESSONS[policy_messages.ProbeUnknown](state, event)
-    return evolve(known, stores=known.stores + 1)
+    known = POLICY_LESSONS[Unknown](state, event)
+    return evolve(known, stores=known.stores + 1) if state.phase is PolicyPhase.PROBE else known
 
 
 def _long_rest(_settings: object, _known: object, _event: object) -> Command:
@@ -201,7 +201,7 @@ MUTANTS = (
     MachineMutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
     MachineMutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
     MachineMutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_messages.DecisionFound, _skips_an_epoch)),
-    MachineMutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(policy_messages.ProbeUnknown, _probe_spends_stores)),
+    MachineMutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(Unknown, _probe_spends_stores)),
     MachineMutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
     MachineMutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),
     MachineMutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from perago_core.answers import Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt import table
 from perago_core.plan import Condition, PlanKind
@@ -67,7 +68,7 @@ BUGS = (
     Bug("head not checked", "T-O16, C4", "the store does not check the expected head of a merge", (Backing.ATOMIC, Backing.CONDITIONAL), way.store(conditional_merge=False)),
     Bug("relocation not checked", "C5", "the store does not check the expected head of a relocation", (Backing.ATOMIC,), way.store(conditional_relocate=False)),
     Bug("claim not checked", "C6", "the store does not check the claim", (Backing.ATOMIC,), way.store(conditional_claim=False)),
-    Bug("forgotten name", "T-P2", "a name whose making is in doubt is not cleaned up", _ALL, way.learning(m.StagingUnknown, lesson.staging_refused)),
+    Bug("forgotten name", "T-P2", "a name whose making is in doubt is not cleaned up", _ALL, way.learning(Unknown, lesson.staging_refused)),
     Bug("reported first", "T-F3", "the result is reported before it is published", _ALL, way.on(way.reported_first)),
     Bug("lease always released", "T-W14", "the lease is released although the publication's fate is open", (Backing.LOCKED,), way.on(lambda: way.asking(table.clean_up, way.release_always))),
     Bug("target written", "P-24, S-11", "the staging name is the target itself", _ALL, way.on(lambda: way.asking(table.open_staging, way.open_the_target))),

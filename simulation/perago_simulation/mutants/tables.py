@@ -12,18 +12,19 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, Known
 from perago_core.attempt.state import Phase
 from perago_core.errors import DefinitionError
 from perago_core.machine.engine import Table, validate
-from perago_core.machine.rows import Ask, Event, Guard, Row, State
+from perago_core.machine.rows import Ask, Guard, Row, State
 from perago_core.values import Attempt
 
 Attempts: TypeAlias = Table[Attempt, Known]
 Remember: TypeAlias = Mapping[type[Event], Callable[[State[Attempt, Known], Any], Known]]
 
 #: Facts that do not change during an attempt, or not where it matters here: rows that differ in one never compete.
-CONSTANT = ("backing", "guarded_by", "ledger", "mode", "diff", "staging", "reads_back")
+CONSTANT = ("backing", "ledger", "mode", "diff", "staging", "reads_back")
 #: Facts that are read from the event itself, with the value that lets an attempt go on.
 _GOES_ON = {"attempt": "current", "claim": "ours", "intents": "clear", "predecessor": "clean", "acceptance": "ours"}
 
@@ -32,7 +33,10 @@ def attempts(rows: Iterable[Row] | None = None, remember: Remember | None = None
     """Give the attempt's table with other rows, or with other lessons from some events."""
     definition = ATTEMPT.definition
     rows_given = definition.rows if rows is None else tuple(rows)
-    return Table(evolve(definition, rows=rows_given, remember={**definition.remember, **(remember or {})}), check=False)
+    wrong = remember or {}
+    judges = {(phase, event): wrong.get(event, judge) for (phase, event), judge in definition.judges.items()}
+    lessons = {**definition.remember, **wrong}
+    return Table(evolve(definition, rows=rows_given, remember=lessons, judges=judges), check=False)
 
 
 def objection(table: Attempts) -> str | None:

@@ -7,10 +7,11 @@ from typing import TypeAlias
 
 from attrs import evolve
 
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, Known, table
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import Phase
-from perago_core.machine.rows import Ask, Command, Event, asks
+from perago_core.machine.rows import Ask, Command, asks
 from perago_core.plan import Condition, PlanKind
 from perago_core.results import Completed
 from perago_core.values import Attempt

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from attrs import evolve
 
 from perago_core import fence
+from perago_core.answers import Event, Unknown
 from perago_core.attempt import ATTEMPT, Known
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import AttemptState, Phase
@@ -21,6 +22,12 @@ Before: TypeAlias = Callable[[AttemptState, m.HeadSeen], tuple[AttemptState, m.H
 _REMEMBER = ATTEMPT.definition.remember
 
 
+def _learnt(state: AttemptState, event: Event) -> Known:
+    """What production learns from an event, or what is decided on it, in the phase the state is in."""
+    judge = ATTEMPT.definition.judges.get((state.phase, type(event)))
+    return (judge or _REMEMBER[type(event)])(state, event)
+
+
 def head_seen(
     before: Before | None = None,
     plan: Mapping[str, Any] | None = None,
@@ -30,13 +37,13 @@ def head_seen(
 
     def remember(state: AttemptState, event: m.HeadSeen) -> Known:
         if state.phase is Phase.OWN_HEAD:
-            return _REMEMBER[m.HeadSeen](state, event)
+            return _learnt(state, event)
         seen = (state, event) if before is None else before(state, event)
-        decision = _REMEMBER[m.HeadSeen](*seen).decision
+        decision = _learnt(*seen).decision
         assert decision is not None
         if plan is not None and isinstance(decision, fence.Allowed) and decision.plan.kind in kinds:
             decision = fence.Allowed(evolve(decision.plan, **plan))
-        return state.known.learn(decision=decision, refusal=decision.refusal or state.known.refusal)
+        return evolve(state.known, decision=decision, refusal=decision.refusal or state.known.refusal)
 
     return remember
 
@@ -45,7 +52,7 @@ def claims(change: Callable[[Attempt, tuple[Claim, ...]], tuple[Claim, ...]]) ->
     """Decide on other claim records than those that were listed."""
 
     def before(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
-        known = state.known.learn(claims=change(state.subject, state.known.claims))
+        known = evolve(state.known, claims=change(state.subject, state.known.claims))
         return evolve(state, known=known), event
 
     return before
@@ -72,7 +79,7 @@ def anybody_is_abandoned(state: AttemptState, event: m.HeadSeen) -> tuple[Attemp
         return state, event
     attempt, head = state.subject, event.head.commit
     owner = Claim(attempt.target, "x", "x", "x", 0, "x", head.parents[0], head.tree)
-    known = state.known.learn(claims=(owner,), standings=(("x", Standing.DEAD),))
+    known = evolve(state.known, claims=(owner,), standings=(("x", Standing.DEAD),))
     return evolve(state, known=known), event
 
 
@@ -96,24 +103,25 @@ def first_parent_only(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptSt
 def always_ours(state: AttemptState, event: m.HeadSeen) -> Known:
     """Take whatever is at the head for the own publication."""
     if state.phase is not Phase.OWN_HEAD or event.head is None:
-        return _REMEMBER[m.HeadSeen](state, event)
-    return state.known.learn(published=event.head.commit.ref, uncertain=False)
+        return _learnt(state, event)
+    return evolve(state.known, published=event.head.commit.ref, uncertain=False)
 
 
 def ours_by_tree(state: AttemptState, event: m.HeadSeen) -> Known:
     """Take an equal tree at the head for the own publication."""
     known, staged = state.known, state.known.staged
     if state.phase is not Phase.OWN_HEAD or event.head is None or staged is None:
-        return _REMEMBER[m.HeadSeen](state, event)
+        return _learnt(state, event)
     same = event.head.commit.tree == staged.tree
-    return known.learn(published=event.head.commit.ref, uncertain=False) if same else known
+    return evolve(known, published=event.head.commit.ref, uncertain=False) if same else known
 
 
 def owners_all_dead(state: AttemptState, event: m.OwnersRead) -> Known:
     """Take every owner for dead."""
-    return state.known.learn(standings=tuple((task, Standing.DEAD) for task, _ in event.snapshots))
+    return evolve(state.known, standings=tuple((task, Standing.DEAD) for task, _ in event.snapshots))
 
 
-def staging_refused(state: AttemptState, event: m.StagingUnknown) -> Known:
+def staging_refused(state: AttemptState, event: Unknown) -> Known:
     """Take a name in doubt for one that was refused."""
-    return _REMEMBER[m.StagingUnknown](state, event).learn(staging=state.known.staging)
+    known = _learnt(state, event)
+    return evolve(known, staging=state.known.staging) if isinstance(state.pending[0], m.OpenStaging) else known

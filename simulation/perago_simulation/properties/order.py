@@ -12,14 +12,15 @@ from itertools import product
 
 from attrs import frozen
 
+from perago_core.answers import Event, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt import table
 from perago_core.attempt.state import Phase
-from perago_core.machine.rows import Event, Row
+from perago_core.machine.rows import Row
 from perago_core.value import Value
 from perago_simulation.mutants.tables import Attempts
 
-_GUARDED_BY = {"soft": "nothing", "atomic": "claim", "conditional": "revocation", "locked": "lease"}
+_BACKINGS = ("soft", "atomic", "conditional", "locked")
 
 
 @frozen(repr=False)
@@ -32,7 +33,7 @@ class OrderClause(Value):
     passes: Callable[[Row], bool]
     end: Callable[[Row], bool]
     ledgers: tuple[str, ...] = ("on", "off")
-    backings: tuple[str, ...] = tuple(_GUARDED_BY)
+    backings: tuple[str, ...] = _BACKINGS
 
 
 def _beginning(row: Row) -> bool:
@@ -50,6 +51,10 @@ def _nothing(_row: Row) -> bool:
 def _after(event: type[Event], **facts: str) -> Callable[[Row], bool]:
     wanted = {fact: (value,) for fact, value in facts.items()}
     return lambda row: row.event is event and all(row.when.get(fact) == value for fact, value in wanted.items())
+
+
+def _sent_unknown(row: Row) -> bool:
+    return row.phase is Phase.PUBLICATION and row.event is Unknown
 
 
 def _into(phase: Phase) -> Callable[[Row], bool]:
@@ -70,7 +75,7 @@ CLAUSES = (
     OrderClause("S-08", "nothing is published but after an attempt fence later than the name", _after(m.StagingOpened), _fence, _SEND),
     OrderClause("S-08b", "nothing is published but after an attempt fence, name or no name", _beginning, _fence, _SEND),
     OrderClause("S-08c", "nothing is published but after an attempt fence later than the lease", _after(m.LeaseHeld), _fence, _SEND, backings=("locked",)),
-    OrderClause("S-05b", "an unknown publication is called ours only after an attempt fence", _after(m.PublishUnknown), _fence, _success),
+    OrderClause("S-05b", "an unknown publication is called ours only after an attempt fence", _sent_unknown, _fence, _success),
     OrderClause("S-09", "nothing is asked between seeing the head and publishing", lambda _row: True, lambda row: row.phase is Phase.HEAD, _SEND),
     OrderClause("S-18b", "nothing is published past an open intent", _beginning, _after(m.IntentsSettled, intents="clear"), _SEND, ledgers=("on",)),
     OrderClause("S-24b", "after an unclean release nothing is done before the wait", _after(m.LeaseHeld, predecessor="unclean"), _after(m.Waited), _into(Phase.REVOCATION), backings=("locked",)),
@@ -93,8 +98,7 @@ _DIFFS = ("changed", "unchanged")
 
 def _kept(rows: Iterable[Row], backing: str, ledger: str, diff: str) -> Iterator[Row]:
     """Give the rows a writable attempt may take."""
-    guarded = _GUARDED_BY[backing]
-    fixed = {"backing": backing, "guarded_by": guarded, "ledger": ledger, "diff": diff, "mode": "writable"}
+    fixed = {"backing": backing, "ledger": ledger, "diff": diff, "mode": "writable"}
     for row in rows:
         if all(fixed.get(fact, wanted[0]) in wanted for fact, wanted in row.when.items()):
             yield row

@@ -12,10 +12,11 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TypeAlias, cast
 
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, AttemptState, Known
 from perago_core.errors import PeragoError
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Event, Step
+from perago_core.machine.rows import Step
 from perago_core.values import Attempt
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting

@@ -15,10 +15,11 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 from attrs import field, fields, frozen, has
 
+from perago_core.answers import Event
 from perago_core.attempt import AttemptState, Known
 from perago_core.errors import PeragoError, ProtocolError
 from perago_core.machine.description import digest
-from perago_core.machine.rows import ALWAYS, Event, Row
+from perago_core.machine.rows import ALWAYS, Row
 from perago_core.machine.rows import Step as TableStep
 from perago_core.value import Value
 from perago_core.values import Attempt

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
+from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import AttemptState
 from perago_core.attempt import messages as m
-from perago_core.machine.rows import Command, Event
+from perago_core.machine.rows import Command
 from perago_core.results import Completed
 from perago_core.values import CommitRef, Head, StagedRef
 from perago_simulation.world.history import commit, staged
@@ -66,7 +67,7 @@ def _upload(_setting: Setting, world: World, _index: int, _command: Command) -> 
 def _commit(setting: Setting, world: World, index: int, command: m.CommitStaging) -> tuple[World, Event]:
     base = world.tasks[world.runs[index].task].input
     if index not in dict(world.names):
-        return world, m.CommitRefused("the staging branch is gone")
+        return world, NotDone("the staging branch is gone")
     event = _staged(index, base, setting.same_tree, command.name)
     names = tuple((run, event.staged.commit if run == index else at) for run, at in world.names)
     return world._replace(names=names), event
@@ -125,7 +126,7 @@ def _acquire(setting: Setting, world: World, index: int, _command: Command) -> t
         return world, _NO_LEASES
     holder, clean = world.lease
     if holder != NOBODY:
-        return world, m.LeaseBusy("held")
+        return world, NotDone("held")
     return world._replace(lease=Lease(index)), m.LeaseHeld(1, clean)
 
 
@@ -153,7 +154,7 @@ def _barrier(setting: Setting, world: World, _index: int, _command: Command) -> 
 
 @cache
 def _barred(branch: str) -> Event:
-    return m.BarrierRefused(f"the branch is {branch}")
+    return NotDone(f"the branch is {branch}")
 
 
 def _arm(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
@@ -216,7 +217,7 @@ _OPENED, _UPLOADED, _WAITED, _REVOKED, _PASSED = (
 )
 _ARMED, _CONFIRMED, _SETTLED, _DROPPED = m.Armed(), m.Confirmed(), m.Settled(), m.Dropped()
 _REPORTED, _CLEANED = m.Reported(), m.CleanedUp()
-_NO_CLAIMS, _NO_LEASES = m.ClaimRefused("this store keeps no claims"), m.LeaseUnknown("nobody grants leases here")
+_NO_CLAIMS, _NO_LEASES = NotDone("this store keeps no claims"), Unknown("nobody grants leases here")
 
 EFFECTS: Mapping[type[Command], Effect] = {
     m.ReloadTask: _reload,
@@ -252,13 +253,11 @@ def published(ref: str) -> Event:
 @cache
 def refused(reason: str) -> Event:
     """The store has said no."""
-    return m.PublishRefused(reason)
+    return NotDone(reason)
 
 
 def _unknown(kind: type[Command]) -> Event:
-    (unknown,) = kind.answers.unknown
-    event: Event = unknown(("something",)) if kind is m.CleanUp else unknown("no answer")
-    return event
+    return Unknown("no answer", left=("something",) if kind is m.CleanUp else ())
 
 
 _ASKED: tuple[type[Command], ...] = (*EFFECTS, m.Publish)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TypeAlias
 
+from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, AttemptState, Known, Phase
 from perago_core.attempt import messages as m
 from perago_core.machine.engine import Table
-from perago_core.machine.rows import Event, Step
+from perago_core.machine.rows import Step
 from perago_core.values import Attempt
 from perago_simulation.world import strangers
 from perago_simulation.world.effects import EFFECTS, LOST, published, refused

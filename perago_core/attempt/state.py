@@ -64,9 +64,6 @@ class Phase(Waiting):
     DONE = "nothing more"
 
 
-#: The target has not moved yet: whatever happens here, nothing was published.
-BEFORE_PUBLICATION = tuple(Phase)[: tuple(Phase).index(Phase.PUBLICATION)]
-
 #: From here on the target may have moved.
 FROM_PUBLICATION = (
     Phase.PUBLICATION,

@@ -150,7 +150,7 @@ class Wait(Value):
     phase: Enum
     commands: tuple[type[Command], ...]
     rows: tuple[Row, ...]
-    judge: Mapping[type[Event], Callable[[Any, Any], Any]] = Factory(dict)
+    judge: Mapping[type[Event], Callable[[Any, Any], Any]] = Factory(dict[type[Event], Callable[[Any, Any], Any]])
 
 
 def wait(phase: Enum, command: type[Command] | None, *rows: On) -> Wait:

@@ -43,6 +43,8 @@ from perago_core.values import (
     claim_of,
 )
 
+#: The target has not moved yet: whatever happens here, nothing was published.
+BEFORE_PUBLICATION = tuple(Phase)[: tuple(Phase).index(Phase.PUBLICATION)]
 TARGET = Target("repo", "main")
 INPUT = CommitRef("A")
 CHILD = CommitRef("H")

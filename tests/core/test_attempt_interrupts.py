@@ -7,12 +7,22 @@ import pytest
 from perago_core.answers import Event, Unknown
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
 from perago_core.attempt import messages as m
-from perago_core.attempt.state import AFTER_REPORT, BEFORE_PUBLICATION, FROM_PUBLICATION, UNDER_LEASE
+from perago_core.attempt.state import AFTER_REPORT, FROM_PUBLICATION, UNDER_LEASE
 from perago_core.attempt.table import outcome, step
 from perago_core.errors import ProtocolError
 from perago_core.results import Classification, Failed
 from perago_core.values import Attempt, Backing
-from tests.core.attempts import BACKINGS, INTERRUPTS, Path, all_attempts, explore, make_attempt, menu, walk
+from tests.core.attempts import (
+    BACKINGS,
+    BEFORE_PUBLICATION,
+    INTERRUPTS,
+    Path,
+    all_attempts,
+    explore,
+    make_attempt,
+    menu,
+    walk,
+)
 
 LOST, LEASE, DEADLINE = INTERRUPTS
 CLAIMING = (Phase.CLAIM, Phase.CLAIM_CHECK)

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import messages as m
-from perago_core.attempt.state import AFTER_REPORT, BEFORE_PUBLICATION, BEYOND_SOFT, FROM_PUBLICATION, UNDER_LEASE
+from perago_core.attempt.state import AFTER_REPORT, BEYOND_SOFT, FROM_PUBLICATION, UNDER_LEASE
 from perago_core.attempt.state import Phase as AttemptPhase
 from perago_core.errors import DefinitionError
 from perago_core.machine.engine import Table, validate
 from perago_core.machine.rows import ALWAYS, Command, Definition, Fact, Guard, Row, State, mentioned, when
+from tests.core.attempts import BEFORE_PUBLICATION
 from tests.core.hollow import cases, hollow
 from tests.core.machines import NAMES, definition, load
 from tests.core.toy import (

@@ -277,8 +277,10 @@ def _elsewhere(case: Case, head: Commit) -> Decision:
 def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tree: str | None) -> PublishPlan:
     attempt = case.attempt
     backing = attempt.backing
-    by_name = backing in _BY_NAME or (backing is Backing.SOFT and kind is PlanKind.MERGE)
     atomic = backing is Backing.ATOMIC
+    # On ``atomic`` the claim stops older attempts of the own task; a name, where there is one, anybody can revoke.
+    by_name = backing in _BY_NAME or (atomic and case.staged is not None)
+    by_name = by_name or (backing is Backing.SOFT and kind is PlanKind.MERGE)
     return PublishPlan(
         kind=kind,
         target=attempt.target,

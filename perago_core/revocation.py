@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call
 from perago_core.names import attempt_number, is_of_task, is_staging_name, target_prefix, task_id_of
-from perago_core.values import Target, TaskSnapshot
+from perago_core.values import Head, Target, TaskSnapshot
 
 Revoking: TypeAlias = Generator[Call, Answer[Any], Answer[tuple[str, ...]]]
 
@@ -60,6 +60,25 @@ def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revo
         if not isinstance(dropped, Done):
             return dropped
     return Done(tuple(going))
+
+
+def pin(target: Target) -> Generator[Call, Answer[Any], Answer[Head | None]]:
+    """Give the head a workflow may start from: read once nothing of the past can move it any more.
+
+    Counterexample to reading it at once: the last attempt of a failed workflow has sent its publication; the next
+    workflow takes the head for its input; the publication lands. For every attempt of the next workflow that commit is
+    a stranger's, and all of them are refused, for ever. ``None``: there is no such branch.
+    """
+    found = yield Call("store", "head", (target,))
+    if not isinstance(found, Done) or found.value is None:
+        return found
+    revoked = yield from revoke(target)
+    if not isinstance(revoked, Done):
+        return revoked
+    passed = yield Call("store", "barrier", (target,), CHARGE)
+    if not isinstance(passed, Done):
+        return passed
+    return (yield Call("store", "head", (target,)))
 
 
 def has_ended(snapshot: TaskSnapshot | None) -> bool:

@@ -268,7 +268,9 @@ JX1_CleanUp(r)    == Waits(r, "FENCE_3") /\ ~Current(r) /\ Silent(r, Stale(r))  
 
 V1_PassBarrier(r) ==
     /\ Waits(r, "REVOCATION")
-    /\ names' = {name \in names : Task(name[1]).step = Task(r).step => Task(name[1]).number >= Task(r).number}
+    /\ names' = {name \in names : IF Task(name[1]).step = Task(r).step
+                                  THEN Task(name[1]).number >= Task(r).number
+                                  ELSE Task(name[1]).status = "open"}  \* another task's, unless it is open
     /\ WaitFor(r, "BARRIER")
     /\ UNCHANGED <<head, claims, raised, requests, tasks, lease, foreign, budget>>
 

@@ -318,6 +318,7 @@ def test_plan_says_what_the_store_has_to_check(backing: Backing, seen: Head, cha
     asked = evolve(case(attempt, seen, changed=changed), token=7)
     plan = planned(decide(asked))
     by_name = backing in BY_NAME or (backing is Backing.SOFT and kind is PlanKind.MERGE)
+    by_name = by_name or (backing is Backing.ATOMIC and changed)
     assert plan == PublishPlan(
         kind=kind,
         target=TARGET,

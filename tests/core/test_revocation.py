@@ -12,7 +12,7 @@ from perago_core.driver import drive, run
 from perago_core.failpoints import Failpoint
 from perago_core.names import recovery_name, staging_name, target_prefix
 from perago_core.results import Classification, Completed, Failed
-from perago_core.revocation import revoke
+from perago_core.revocation import pin, revoke
 from perago_core.values import Attempt, Backing, Target, TaskSnapshot, TaskStatus
 from tests.core.world import INPUT, TARGET, CrashError, Fault, World
 
@@ -162,3 +162,42 @@ def test_an_orchestrator_that_does_not_answer_for_a_foreign_name_keeps_the_attem
     assert isinstance(result, Failed)
     assert result.refusal.classification is Classification.REVOCATION_FAILED
     assert world.branch_head() == before
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Where the next workflow starts
+
+
+def test_the_head_is_pinned_after_the_ended_are_revoked_and_the_barrier_has_answered() -> None:
+    """L-02: what lands between reading the head and the first publication would be a stranger's for ever."""
+    world = crowded()
+    calls: list[str] = []
+
+    def watch(reached: Failpoint) -> None:
+        calls.append(str(reached))
+
+    pinned = run(pin(TARGET), world.ports(reached=watch))
+    assert pinned == world.store.head(TARGET)
+    asked = [each.removesuffix(".before") for each in calls if each.endswith(".before")]
+    assert asked[:2] == ["store.head", "store.staging_names"]
+    assert asked[-2:] == ["store.barrier", "store.head"]
+    assert not GOING - {Names.older, Names.own_recovery} & world.store.branches.keys()
+
+
+def test_nothing_is_pinned_where_somebody_does_not_answer() -> None:
+    for faults in (
+        {"store": {"head": [None, Fault.DROPPED]}},
+        {"store": {"staging_names": [Fault.DROPPED]}},
+        {"store": {"barrier": [Fault.REFUSED]}},
+        {"store": {"barrier": [Fault.LOST]}},
+        {"orchestrator": {"reload": [Fault.DROPPED]}},
+    ):
+        assert not isinstance(run(pin(TARGET), crowded().ports(faults)), Done)
+
+
+def test_a_branch_that_is_not_there_is_not_there() -> None:
+    world = World()
+    del world.store.branches[TARGET.branch]
+    ports = world.ports()
+    assert run(pin(TARGET), ports) == Done(None)
+    assert ports.meter.hops == 1

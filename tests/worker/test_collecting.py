@@ -18,8 +18,9 @@ from perago_core.values import Claim
 from perago_worker.config.load import load
 from perago_worker.config.settings import targets_of
 from perago_worker.ops.gc import Collected, CollectError, collect
+from perago_worker.pipelines.protocol import head_of
 from perago_worker.runtime.assembly import assemble
-from perago_worker.stack import Stack
+from perago_worker.stack import Stack, StackError
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN
 
@@ -216,3 +217,22 @@ def test_an_intent_whose_worker_died_before_anybody_could_find_it_goes_with_its_
     assert len(collected(worker, dry_run=True).intents) == 1
     assert len(collected(worker).intents) == 1
     assert collected(worker).intents == ()
+
+
+# ---- where the next workflow starts
+
+
+def test_a_start_takes_the_names_of_the_ended_before_it_takes_the_head(worker: Embedded) -> None:
+    """L-02: else a late publication of the workflow before is a stranger's for every attempt of the next."""
+    workflow = abandon(worker)
+    assert head_of(worker.stack, MAIN) == worker.head()
+    assert len(worker.names()) == 1, "its task is open: it is not ours to end"
+    worker.words.stop(workflow, "given up")
+    assert head_of(worker.stack, MAIN) == worker.head()
+    assert worker.names() == []
+
+
+def test_nothing_starts_where_nobody_knows_who_may_still_act(worker: Embedded) -> None:
+    stack = with_store(worker, barrier=always(Unknown("no answer")))
+    with pytest.raises(StackError, match=r"after everybody who has ended: no answer\. Nothing was started"):
+        head_of(stack, MAIN)

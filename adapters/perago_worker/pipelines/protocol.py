@@ -13,7 +13,9 @@ from attrs import field, frozen
 
 from perago_core.answers import Done
 from perago_core.budget import PublishBudget
+from perago_core.driver import run
 from perago_core.ports import Orchestrator
+from perago_core.revocation import pin
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.stack import Stack, StackError
 
@@ -178,9 +180,13 @@ def pipelines_on(orchestrator: Orchestrator, budget: PublishBudget | None = None
 
 
 def head_of(stack: Stack, target: Target) -> CommitRef:
-    """Return the commit a pipeline starts from: the head of its target."""
-    found = stack.store.head(target)
+    """Return the commit a pipeline starts from: the head of its target, once nothing of the past can move it."""
+    found = run(pin(target), stack.ports())
     if isinstance(found, Done) and found.value is not None:
         return found.value.commit.ref
-    reason = "there is no such branch" if isinstance(found, Done) else found.reason
-    raise StackError(f"{target} cannot be read: {reason}. Create it in the store, then try again")
+    if isinstance(found, Done):
+        raise StackError(f"{target} cannot be read: there is no such branch. Create it in the store, then try again")
+    raise StackError(
+        f"expected to see the head of {target} after everybody who has ended: {found.reason}. Nothing was started: try "
+        "again once it answers"
+    )

@@ -49,6 +49,11 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "collector": {"attempts": 1, "crashes": 0, "duplicates": 1, "collector": True, "no_ops": True},
     "rerun after collection": {"attempts": 1, "crashes": 0, "reruns": 1, "collector": True, "no_ops": True},
+    "next workflow after crashes": {"attempts": 2, "crashes": 2, "pauses": False, "no_ops": True, "workflows": 2},
+    "next workflow after a pause": {"attempts": 1, "crashes": 0, "no_ops": True, "workflows": 2},
+    "next workflow, not pinned": {
+        "attempts": 2, "crashes": 2, "pauses": False, "no_ops": True, "workflows": 2, "pinned": False,
+    },
 }  # fmt: skip
 
 #: The columns that stand for several clauses.

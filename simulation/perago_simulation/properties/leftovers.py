@@ -39,12 +39,12 @@ def _no_intent(setting: Setting, world: World) -> str | None:
 def _left_alone_completes(setting: Setting, world: World) -> str | None:
     """Judged where nothing can be excused: no pauses, no lost answers, no second deliveries, no strangers.
 
-    With a lease only in workflows of one step: the worker of an accepted step may still hold the lease when the next
-    step asks for it, and the next step is refused although nothing went wrong.
+    With a lease only in one workflow of one step: the worker of an accepted step may still hold the lease when the next
+    step, or the next workflow, asks for it, and that is refused although nothing went wrong.
     """
     if setting.pauses or setting.losses or setting.duplicates or setting.strangers or world.rare is not None:
         return None
-    if setting.backing is Backing.LOCKED and setting.steps > 1:
+    if setting.backing is Backing.LOCKED and setting.steps * setting.workflows > 1:
         return None
     last = len(world.tasks) - 1
     if world.tasks[last].status is COMPLETED or any(run.task == last and run.fate is DEAD for run in world.runs):

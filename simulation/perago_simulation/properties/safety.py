@@ -13,7 +13,7 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, NOBODY, World, removed_by_strangers
+from perago_simulation.world.state import COMPLETED, NOBODY, Task, World, removed_by_strangers
 
 Judge: TypeAlias = Callable[[Setting, World], str | None]
 
@@ -68,22 +68,31 @@ def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
     return None
 
 
-def _one_abandoned_tip(_setting: Setting, world: World) -> str | None:
-    ours = _above_accepted(world)
+def _one_abandoned_tip(setting: Setting, world: World) -> str | None:
+    ours = _above_accepted(setting, world)
     return f"more than one commit above what was accepted: {_list(ours)}" if len(ours) > 1 else None
 
 
 def _clean_tip(setting: Setting, world: World) -> str | None:
-    done = accepted(world)
-    if len(done) < setting.steps:
+    if sum(task.status is COMPLETED for task in _newest(setting, world)) < setting.steps:
         return None
-    ours = _above_accepted(world)
+    ours = _above_accepted(setting, world)
     return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None
 
 
-def _above_accepted(world: World) -> list[str]:
-    done = accepted(world)
-    base = done[-1][1] if done else world.tasks[0].input
+def _newest(setting: Setting, world: World) -> list[Task]:
+    """Give the tasks of the workflow that started last."""
+    first = world.tasks[-1].step // setting.steps * setting.steps
+    return [task for task in world.tasks if task.step >= first]
+
+
+def _above_accepted(setting: Setting, world: World) -> list[str]:
+    """Give what lies above the newest workflow's last accepted result, or above what it started from.
+
+    It may have started from what an earlier one abandoned: that is then part of its input, as everything below it is.
+    """
+    tasks = _newest(setting, world)
+    base = next((task.ref for task in reversed(tasks) if task.status is COMPLETED), tasks[0].input)
     branch = chain(world.head)
     if base in removed_by_strangers(world):  # nothing can be above what is not there, and it was not we who took it off
         return []

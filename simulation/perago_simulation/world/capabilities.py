@@ -46,7 +46,9 @@ def _exactly(*names: str) -> Capabilities:
 #: What each backing relies on, and nothing more; the strongest first. ``conditional`` and ``locked`` need a blind store
 #: because their relocation has no condition: the one residual they have.
 RELIES_ON: Mapping[Backing, Capabilities] = {
-    Backing.ATOMIC: _exactly("claim", "conditional_merge", "conditional_relocate", "conditional_claim"),
+    Backing.ATOMIC: _exactly(
+        "claim", "revocable_names", "conditional_merge", "conditional_relocate", "conditional_claim"
+    ),
     Backing.CONDITIONAL: _exactly("blind", "claim", "revocable_names", "barrier", "conditional_merge"),
     Backing.LOCKED: _exactly("blind", "claim", "lease", "revocable_names", "barrier"),
     Backing.SOFT: _exactly("blind"),

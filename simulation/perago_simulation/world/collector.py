@@ -8,7 +8,7 @@ handed out again.
 
 The data of a staged commit lives as long as the claims, for the same reason. Counterexample: the store has begun a
 merge, the name is deleted, the data of the commit is removed since nothing holds it, and the merge is installed. Where
-no name can be revoked, a paused execution may still claim and publish what it staged, until a newer claim is raised.
+no barrier ends what was begun under a name, data waits until a newer claim is raised.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from perago_simulation.world.strangers import Move, Moves
 def collect(setting: Setting, world: World, *, ended: bool) -> Moves:
     """Give what the collector may remove next; ``ended`` says that the orchestrator hands nothing out any more."""
     names = {_name(setting, world, run): run for run, _ in world.names}
-    tasks = [_logical(step) for step in range(setting.steps)]
+    steps = range(setting.steps * setting.workflows)
+    tasks = [_logical(step) for step in steps]
     for name in abandoned_names(names, tasks, _living(world)):
         yield ("collector", "drop name", f"e{names[name]}"), without_name(world, names[name])
     if setting.early_collector:
         yield from _too_early(setting, world)
         return
-    for step in range(setting.steps):
+    for step in steps:
         if _is_settled(world, step, ended=ended) and not _has_names(world, step):
             yield from _remove(setting, world, step, tuple(names))
 
@@ -56,7 +57,7 @@ def _remove(setting: Setting, world: World, step: int, names: tuple[str, ...]) -
     unheld = [
         ref
         for run, ref in _unheld(setting, world)
-        if _step(world, run) == step and (setting.store.revocable_names or _is_superseded(world, run))
+        if _step(world, run) == step and (setting.store.barrier or _is_superseded(world, run))
     ]
     if step in world.rare.swept:
         if claims:

@@ -138,7 +138,9 @@ def _revoke(_setting: Setting, world: World, index: int, command: m.RevokeOlder)
     mine = world.tasks[world.runs[index].task]
     tasks = {run: world.tasks[world.runs[run].task] for run, _ in world.names}
     kept = tuple(
-        (run, at) for run, at in world.names if tasks[run].step != mine.step or tasks[run].number >= command.number
+        (run, at)
+        for run, at in world.names
+        if (tasks[run].number >= command.number if tasks[run].step == mine.step else tasks[run].status is OPEN)
     )
     return (world if kept == world.names else world._replace(names=kept)), _REVOKED
 

@@ -38,6 +38,7 @@ from perago_simulation.world.state import (
     attempt_of,
     by_run,
     one_less,
+    restarted,
     with_budget,
     with_head,
     with_rare,
@@ -73,7 +74,7 @@ class Model:
         """Give the worlds a run starts from: the first attempt handed out, with each body it may have."""
         setting = self.setting
         budget = Budget(setting.crashes, setting.losses, setting.duplicates, setting.strangers)
-        nobody = (NOBODY,) * setting.steps
+        nobody = (NOBODY,) * (setting.steps * setting.workflows)
         empty = World(ROOT, (), (), nobody, (), (), (), Lease(), (), (), budget, rare_of(setting))
         yield from self._hand_out(empty, Task(0, 1, ROOT))
 
@@ -191,23 +192,39 @@ class Model:
     # The orchestrator
 
     def _orchestrate(self, world: World) -> Moves:
-        if world.rare is not None and world.rare.terminated:
-            return
         setting = self.setting
         last = len(world.tasks) - 1
         task = world.tasks[last]
-        if task.status is OPEN:
+        if world.rare is not None and world.rare.terminated:
+            yield from self._start_next(with_rare(world, terminated=False), task)
+        elif task.status is OPEN:
             alive = any(run.task == last and run.fate is RUNNING for run in world.runs)
             if setting.pauses or not alive:
                 yield ("orchestrator", "give up", f"t{last}"), with_task(world, last, task._replace(status=TIMED_OUT))
             if world.budget.duplicates:
                 spent = with_budget(world, one_less(world.budget, "duplicates"))
                 yield from self.deliver(spent, last, "deliver again")
-        elif task.status is COMPLETED:
-            if task.step + 1 < setting.steps:
-                yield from self._hand_out(world, Task(task.step + 1, 1, task.ref))
-        elif task.number < setting.attempts:
+        elif task.status is COMPLETED and (task.step + 1) % setting.steps:
+            yield from self._hand_out(world, Task(task.step + 1, 1, task.ref))
+        elif task.status is not COMPLETED and task.number < setting.attempts:
             yield from self._hand_out(world, Task(task.step, task.number + 1, task.input))
+        else:
+            yield from self._start_next(world, task)
+
+    def _start_next(self, world: World, last: Task) -> Moves:
+        """Start the next workflow, if there is one, from where the head is once nothing of the past can move it.
+
+        Whoever starts one revokes the names of every task that has ended, passes the barrier and only then reads the
+        head. Nobody acts for a task that has ended, so no name is left.
+        """
+        workflow = last.step // self.setting.steps + 1
+        if workflow < self.setting.workflows:
+            able = self.setting.store
+            quiet = world._replace(names=()) if able.revocable_names and self.setting.pinned else world
+            # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
+            waits = (able.barrier or able.conditional_claim) and self.setting.pinned
+            pinned = restarted(quiet) if waits else quiet
+            yield from self._hand_out(pinned, Task(workflow * self.setting.steps, 1, world.head))
 
     def _hand_out(self, world: World, task: Task) -> Moves:
         yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")

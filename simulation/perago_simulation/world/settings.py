@@ -32,9 +32,12 @@ RARE: Mapping[str, str] = {
 class Setting(Value):
     """One configuration to explore.
 
-    ``attempts`` counts the attempts of each workflow step, retries included. ``crashes``, ``losses`` (answers that do
-    not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits by somebody else) are
-    budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker still lives.
+    ``attempts`` counts the attempts of each workflow step, retries included. ``workflows`` run one after the other:
+    when one has ended, whichever way, the next starts from where the head is then; ``pinned`` says that whoever starts
+    one first revokes the names of the ended and passes the barrier, as ``perago run`` does. ``crashes``, ``losses``
+    (answers that do not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits by
+    somebody else) are budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker
+    still lives.
 
     The rare ones, see ``RARE``: ``requeues`` hand an open task out again under its id, ``reruns`` one of a workflow
     that has ended; ``resends`` are copies of a publication made by the transport. With ``collector`` somebody removes
@@ -47,6 +50,8 @@ class Setting(Value):
     ledger: bool = field(default=False, validator=flag)
     attempts: int = field(default=2, validator=count)
     steps: int = field(default=1, validator=count)
+    workflows: int = field(default=1, validator=count)
+    pinned: bool = field(default=True, validator=flag)
     crashes: int = field(default=1, validator=count)
     losses: int = field(default=0, validator=count)
     duplicates: int = field(default=0, validator=count)
@@ -78,8 +83,10 @@ class Setting(Value):
         rare = "".join(f", {getattr(self, name)} {what}" for name, what in RARE.items() if getattr(self, name))
         collector = ", a collector that is too early" if self.early_collector else ", a collector"
         collector += " of data too" if self.data_collector else ""
+        started = f"{self.workflows} workflows in sequence{'' if self.pinned else ' that go around the pin'}, "
+        steps = f"{started if self.workflows > 1 else ''}{self.steps}"
         return (
-            f"{self.backing.value}, ledger {'on' if self.ledger else 'off'}: {self.steps} step(s) of {self.attempts} "
+            f"{self.backing.value}, ledger {'on' if self.ledger else 'off'}: {steps} step(s) of {self.attempts} "
             f"attempt(s), {self.crashes} crash(es), {self.losses} lost answer(s), {self.duplicates} duplicate(s), "
             f"{self.strangers} stranger's commit(s), {'pauses that resume' if self.pauses else 'no pauses'}, "
             f"bodies {bodies}{', equal trees' if self.same_tree else ''}{rare}{collector if self.collects else ''}"

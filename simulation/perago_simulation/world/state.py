@@ -32,6 +32,7 @@ NOBODY = -1
 class Task(NamedTuple):
     """One attempt as the orchestrator sees it: the step and attempt number, its input, what became of it.
 
+    ``step`` counts on through the workflows: the second workflow of two steps has steps 2 and 3.
     ``polls`` counts how often it was handed out anew. It stands for the pair of start time and poll count, one of which
     changes whenever a task is requeued or rerun under its old id; a duplicate delivery changes neither.
     """

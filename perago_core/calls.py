@@ -7,13 +7,16 @@ does no IO, so ``drive`` and ``adrive`` share it, and a simulator can stop it be
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from attrs import field, frozen
 
 from perago_core.answers import Answer, Done, Event, Unknown
 from perago_core.value import Value, text
-from perago_core.values import Target
+from perago_core.values import Attempt, Target
+
+if TYPE_CHECKING:
+    from perago_core.ports import Sink
 
 
 @frozen(repr=False)
@@ -31,7 +34,35 @@ class Call(Value):
     sink: tuple[Target, str] | None = None
 
 
+T = TypeVar("T")
+P = ParamSpec("P")
+#: Calls on their way to an answer.
+Talk: TypeAlias = Generator[Call, Answer[Any], Answer[T]]
 Conversation: TypeAlias = Generator[Call, Answer[Any], Event]
+
+
+def call(method: Callable[Concatenate[Any, P], Answer[T]], *args: P.args, **kwargs: P.kwargs) -> Talk[T]:
+    """Call a port by the method of its protocol, ``call(Store.publish, plan)``: type checkers see both sides."""
+    return charged(None, method, *args, **kwargs)
+
+
+def charged(
+    charge: str | None, method: Callable[Concatenate[Any, P], Answer[T]], *args: P.args, **kwargs: P.kwargs
+) -> Talk[T]:
+    """Call a port and have it counted under another class than the port's own."""
+    assert not kwargs, f"a port call has no named arguments: {sorted(kwargs)}"
+    return (yield Call(*_named(method), args, charge))
+
+
+def through(method: Callable[[Any, Attempt, Sink], Answer[T]], attempt: Attempt, target: Target, name: str) -> Talk[T]:
+    """Call a workspace with the sink of a staging name, which the driver makes from the store."""
+    return (yield Call(*_named(method), (attempt,), sink=(target, name)))
+
+
+def _named(method: Callable[..., Any]) -> tuple[str, str]:
+    """Give port and method of a protocol's method: ``Store.publish`` is ``store``, ``publish``."""
+    port, _, name = method.__qualname__.partition(".")
+    return port.lower(), name
 
 
 def clock() -> Generator[Call, Answer[Any], float]:
@@ -55,13 +86,13 @@ def pause(seconds: float) -> Generator[Call, Answer[Any], None]:
     yield Call("clock", "sleep", (seconds,))
 
 
-def ask(call: Call, done: Callable[[Any], Event]) -> Conversation:
+def ask(talk: Talk[T], done: Callable[[T], Event]) -> Conversation:
     """Have something done: the event that says so, or the port's own *not done* or *unknown*."""
-    answer = yield call
+    answer = yield from talk
     return done(answer.value) if isinstance(answer, Done) else answer
 
 
-def look(call: Call, found: Callable[[Any], Event]) -> Conversation:
+def look(talk: Talk[T], found: Callable[[T], Event]) -> Conversation:
     """Read something: the event for what was found, or *unknown*. A refused read shows as little as a lost one."""
-    answer = yield call
+    answer = yield from talk
     return found(answer.value) if isinstance(answer, Done) else Unknown(answer.reason, answer.operations)

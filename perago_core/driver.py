@@ -20,7 +20,7 @@ from perago_core.attempt.table import outcome
 from perago_core.calls import Call
 from perago_core.failpoints import Edge, Failpoint, Reached
 from perago_core.machine.rows import Fired
-from perago_core.ports import PORT_CALLS
+from perago_core.ports import PORT_CALLS, Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.results import Outcome
 from perago_core.values import Attempt
 
@@ -38,11 +38,6 @@ class Meter:
         self.calls[charge] += 1
         self.operations[charge] += answer.operations
 
-    @property
-    def hops(self) -> int:
-        """Give the number of calls that waited for one another."""
-        return self.calls.total()
-
 
 T = TypeVar("T")
 Dialogue: TypeAlias = Generator[Call, Answer[Any], T]
@@ -57,11 +52,11 @@ class Ports:
     def __init__(
         self,
         *,
-        orchestrator: object,
-        store: object,
-        workspace: object,
-        clock: object,
-        coordination: object | None = None,
+        orchestrator: Orchestrator | None,
+        store: Store | None,
+        workspace: Workspace | None,
+        clock: Clock,
+        coordination: Coordination | None = None,
         reached: Reached | None = None,
     ) -> None:
         self._ports = {

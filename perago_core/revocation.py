@@ -21,8 +21,9 @@ from collections.abc import Generator
 from typing import Any, TypeAlias
 
 from perago_core.answers import Answer, Done
-from perago_core.calls import Call
+from perago_core.calls import Call, call, charged
 from perago_core.names import attempt_number, is_of_task, is_staging_name, target_prefix, task_id_of
+from perago_core.ports import Orchestrator, Store
 from perago_core.values import Head, Target, TaskSnapshot
 
 Revoking: TypeAlias = Generator[Call, Answer[Any], Answer[tuple[str, ...]]]
@@ -35,7 +36,7 @@ def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revo
 
     ``own_task`` and ``number``: whose older attempts go without asking, and whose others stay. Nobody's: ask about all.
     """
-    listed = yield Call("store", "staging_names", (target.repository, target_prefix(target)), CHARGE)
+    listed = yield from charged(CHARGE, Store.staging_names, target.repository, target_prefix(target))
     if not isinstance(listed, Done):
         return listed
     found: tuple[str, ...] = tuple(name for name in listed.value if is_staging_name(name))
@@ -47,8 +48,8 @@ def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revo
             ended = made_by is not None and made_by < number
         else:
             task_id = task_id_of(name)
-            if task_id not in tasks:
-                answer = yield Call("orchestrator", "reload", (None, task_id))
+            if task_id is not None and task_id not in tasks:
+                answer = yield from call(Orchestrator.reload, None, task_id)
                 if not isinstance(answer, Done):
                     return answer
                 tasks[task_id] = has_ended(answer.value)
@@ -56,7 +57,7 @@ def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revo
         if ended:
             going.append(name)
     for name in going:
-        dropped = yield Call("store", "drop", (target, name), CHARGE)
+        dropped = yield from charged(CHARGE, Store.drop, target, name)
         if not isinstance(dropped, Done):
             return dropped
     return Done(tuple(going))
@@ -69,16 +70,16 @@ def pin(target: Target) -> Generator[Call, Answer[Any], Answer[Head | None]]:
     workflow takes the head for its input; the publication lands. For every attempt of the next workflow that commit is
     a stranger's, and all of them are refused, for ever. ``None``: there is no such branch.
     """
-    found = yield Call("store", "head", (target,))
+    found = yield from call(Store.head, target)
     if not isinstance(found, Done) or found.value is None:
         return found
     revoked = yield from revoke(target)
     if not isinstance(revoked, Done):
         return revoked
-    passed = yield Call("store", "barrier", (target,), CHARGE)
+    passed = yield from charged(CHARGE, Store.barrier, target)
     if not isinstance(passed, Done):
         return passed
-    return (yield Call("store", "head", (target,)))
+    return (yield from call(Store.head, target))
 
 
 def has_ended(snapshot: TaskSnapshot | None) -> bool:

@@ -15,10 +15,11 @@ from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known
 from perago_core.attempt.table import ATTEMPT, start
-from perago_core.calls import Call, Conversation, ask, clock, look, pause, wall_clock
+from perago_core.calls import Call, Conversation, Talk, ask, call, clock, look, pause, through, wall_clock
 from perago_core.lease import LeaseEnd, LeaseRequest
 from perago_core.lease.run import Keeper
 from perago_core.machine.rows import Command, Fired
+from perago_core.ports import Orchestrator, Store, Workspace
 from perago_core.recovery import Mode, sweep
 from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, TaskSnapshot
@@ -29,24 +30,24 @@ def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
 
 
 def _prepare(x: Execution, _command: m.PrepareWorkspace) -> Conversation:
-    call = Call("workspace", "prepare", (x.attempt,))
-    return ask(call, _nothing(m.WorkspaceReady))
+    asked = call(Workspace.prepare, x.attempt)
+    return ask(asked, _nothing(m.WorkspaceReady))
 
 
 def _run_body(x: Execution, _command: m.RunBody) -> Conversation:
-    return _body(x, Call("workspace", "run", (x.attempt,)))
+    return _body(x, call(Workspace.run, x.attempt))
 
 
 def _resume_body(x: Execution, command: m.ResumeBody) -> Conversation:
-    return _body(x, Call("workspace", "resume", (x.attempt,), sink=(x.attempt.target, command.name)))
+    return _body(x, through(Workspace.resume, x.attempt, x.attempt.target, command.name))
 
 
-def _body(x: Execution, call: Call) -> Conversation:
+def _body(x: Execution, running: Talk[m.BodyEvent]) -> Conversation:
     """A body that did not come to its end because its attempt was lost, or its time was over, ends for that reason.
 
     Else a worker that stops a body for somebody else's attempt would then report that attempt as failed.
     """
-    answer = yield call
+    answer = yield from running
     event: Event = answer.value if isinstance(answer, Done) else Unknown(answer.reason)
     if isinstance(event, m.BodyDone | m.StagingWanted):
         return event
@@ -54,44 +55,44 @@ def _body(x: Execution, call: Call) -> Conversation:
 
 
 def _reload(x: Execution, _command: m.ReloadTask) -> Conversation:
-    answer = yield Call("orchestrator", "reload", (x.attempt.workflow_id, x.attempt.task_id))
+    answer = yield from call(Orchestrator.reload, x.attempt.workflow_id, x.attempt.task_id)
     if isinstance(answer, Done):
         return m.TaskReloaded(answer.value)
     return Unknown(answer.reason, now=(yield from clock()), until=x.attempt_until())
 
 
 def _open_staging(x: Execution, command: m.OpenStaging) -> Conversation:
-    call = Call("store", "open_staging", (x.attempt.target, command.name, command.at))
-    return ask(call, _nothing(m.StagingOpened))
+    asked = call(Store.open_staging, x.attempt.target, command.name, command.at)
+    return ask(asked, _nothing(m.StagingOpened))
 
 
 def _upload(x: Execution, command: m.Upload) -> Conversation:
-    call = Call("workspace", "upload", (x.attempt,), sink=(x.attempt.target, command.name))
-    return ask(call, _nothing(m.Uploaded))
+    asked = through(Workspace.upload, x.attempt, x.attempt.target, command.name)
+    return ask(asked, _nothing(m.Uploaded))
 
 
 def _commit(x: Execution, command: m.CommitStaging) -> Conversation:
-    call = Call("store", "commit", (x.attempt.target, command.name, command.message))
-    return ask(call, lambda staged: m.NothingStaged() if staged is None else m.Staged(staged))
+    asked = call(Store.commit, x.attempt.target, command.name, command.message)
+    return ask(asked, lambda staged: m.NothingStaged() if staged is None else m.Staged(staged))
 
 
 def _claim(_x: Execution, command: m.MakeClaim) -> Conversation:
-    return ask(Call("store", "claim", (command.claim,)), m.ClaimStands)
+    return ask(call(Store.claim, command.claim), m.ClaimStands)
 
 
 def _read_claim(_x: Execution, command: m.ReadClaim) -> Conversation:
-    return look(Call("store", "read_claim", (command.claim,)), m.ClaimRead)
+    return look(call(Store.read_claim, command.claim), m.ClaimRead)
 
 
 def _list_claims(x: Execution, _command: m.ListClaims) -> Conversation:
-    call = Call("store", "claims", (x.attempt.target, x.attempt.logical_task))
-    return look(call, m.ClaimsListed)
+    asked = call(Store.claims, x.attempt.target, x.attempt.logical_task)
+    return look(asked, m.ClaimsListed)
 
 
 def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
     found: list[tuple[str, TaskSnapshot | None]] = []
     for workflow_id, task_id in command.tasks:
-        answer = yield Call("orchestrator", "reload", (workflow_id, task_id))
+        answer = yield from call(Orchestrator.reload, workflow_id, task_id)
         if not isinstance(answer, Done):
             return Unknown(answer.reason)
         found.append((task_id, answer.value))
@@ -135,8 +136,8 @@ def _revoke_older(x: Execution, command: m.RevokeOlder) -> Conversation:
 
 
 def _barrier(x: Execution, _command: m.PassBarrier) -> Conversation:
-    call = Call("store", "barrier", (x.attempt.target,))
-    return ask(call, _nothing(m.BarrierPassed))
+    asked = call(Store.barrier, x.attempt.target)
+    return ask(asked, _nothing(m.BarrierPassed))
 
 
 def _actor(attempt: Attempt) -> str:
@@ -200,41 +201,41 @@ def _ledger_event(answer: Answer[Any], done: Callable[[], Event]) -> Event:
 
 
 def _read_head(x: Execution, _command: m.ReadHead) -> Conversation:
-    answer = yield Call("store", "head", (x.attempt.target,))
+    answer = yield from call(Store.head, x.attempt.target)
     if not isinstance(answer, Done):
         return Unknown(answer.reason)
     return m.HeadSeen(answer.value, (yield from clock()), x.attempt_until(), x.lease_until())
 
 
 def _publish(_x: Execution, command: m.Publish) -> Conversation:
-    return ask(Call("store", "publish", (command.plan,)), m.Published)
+    return ask(call(Store.publish, command.plan), m.Published)
 
 
 def _drop(x: Execution, command: m.DropStaging) -> Conversation:
-    call = Call("store", "drop", (x.attempt.target, command.name))
-    return ask(call, _nothing(m.Dropped))
+    asked = call(Store.drop, x.attempt.target, command.name)
+    return ask(asked, _nothing(m.Dropped))
 
 
 def _read_commit(x: Execution, command: m.ReadCommit) -> Conversation:
-    return look(Call("store", "look", (x.attempt.target.repository, command.ref)), m.CommitSeen)
+    return look(call(Store.look, x.attempt.target.repository, command.ref), m.CommitSeen)
 
 
 def _report(x: Execution, command: m.Report) -> Conversation:
-    call = Call("orchestrator", "report", (x.attempt, command.result))
-    return ask(call, _nothing(m.Reported))
+    asked = call(Orchestrator.report, x.attempt, command.result)
+    return ask(asked, _nothing(m.Reported))
 
 
 def _clean_up(x: Execution, command: m.CleanUp) -> Conversation:
     """Release the lease, remove the name, remove the workspace; a failure of one does not spare the others."""
     refused: list[str] = []
     unknown: list[str] = []
-    steps: list[tuple[str, Call]] = [("workspace", Call("workspace", "remove", (x.attempt,)))]
+    steps: list[tuple[str, Talk[None]]] = [("workspace", call(Workspace.remove, x.attempt))]
     if command.name is not None:
-        steps.insert(0, (f"staging name {command.name}", Call("store", "drop", (x.attempt.target, command.name))))
+        steps.insert(0, (f"staging name {command.name}", call(Store.drop, x.attempt.target, command.name)))
     if command.release_lease and x.keeper is not None and not (yield from x.keeper.release()):
         unknown.append("lease")
-    for what, call in steps:
-        answer = yield call
+    for what, removing in steps:
+        answer = yield from removing
         if isinstance(answer, Unknown):
             unknown.append(what)
         elif isinstance(answer, NotDone):

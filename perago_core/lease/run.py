@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import Any, TypeAlias
 
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
-from perago_core.calls import Call, Conversation, ask, clock, look
+from perago_core.calls import Call, Conversation, ask, charged, clock, look
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.lease import messages as m
 from perago_core.lease.state import (
@@ -24,7 +24,7 @@ from perago_core.lease.state import (
 )
 from perago_core.lease.table import start, step
 from perago_core.machine.rows import Command
-from perago_core.ports import Entry
+from perago_core.ports import Coordination, Entry
 from perago_core.values import Target
 
 CHARGE = "lock"
@@ -56,14 +56,14 @@ def perform(command: Command, request: LeaseRequest) -> Conversation:
 
 def _grant(ttl: float) -> Conversation:
     sent_at = yield from clock()
-    call = Call("coordination", "grant", (ttl,), CHARGE)
-    return (yield from ask(call, lambda lease: m.Granted(lease, sent_at)))
+    asked = charged(CHARGE, Coordination.grant, ttl)
+    return (yield from ask(asked, lambda lease: m.Granted(lease, sent_at)))
 
 
 def _create_lock(request: LeaseRequest, lease: str) -> Conversation:
     written = (lock_key(request.target), encode_holder(request.owner, lease), lease)
-    call = Call("coordination", "create_if_absent", written, CHARGE)
-    return ask(call, _lock_stood)
+    asked = charged(CHARGE, Coordination.create_if_absent, *written)
+    return ask(asked, _lock_stood)
 
 
 def _lock_stood(standing: Entry) -> Event:
@@ -75,7 +75,7 @@ def _lock_stood(standing: Entry) -> Event:
 
 
 def _read_token(target: Target) -> Conversation:
-    return look(Call("coordination", "get", (token_key(target),), CHARGE), _token_read)
+    return look(charged(CHARGE, Coordination.get, token_key(target)), _token_read)
 
 
 def _token_read(standing: Entry | None) -> Event:
@@ -89,7 +89,7 @@ def _token_read(standing: Entry | None) -> Event:
 
 def _take_token(target: Target, command: m.TakeToken) -> Conversation:
     args = (token_key(target), command.standing, encode_token(command.record))
-    answer = yield Call("coordination", "swap", args, CHARGE)
+    answer = yield from charged(CHARGE, Coordination.swap, *args)
     match answer:
         case Done(True):
             return m.TokenTaken((yield from clock()))
@@ -101,7 +101,7 @@ def _take_token(target: Target, command: m.TakeToken) -> Conversation:
 
 def _keep_alive(lease: str) -> Conversation:
     sent_at = yield from clock()
-    answer = yield Call("coordination", "keep_alive", (lease,), CHARGE)
+    answer = yield from charged(CHARGE, Coordination.keep_alive, lease)
     now = yield from clock()
     match answer:
         case Done(True):
@@ -117,7 +117,7 @@ def _keep_alive(lease: str) -> Conversation:
 def _mark_released(target: Target, record: m.TokenRecord) -> Conversation:
     released = m.TokenRecord(record.token, record.owner, released=True)
     args = (token_key(target), encode_token(record), encode_token(released))
-    return ask(Call("coordination", "swap", args, CHARGE), _marked)
+    return ask(charged(CHARGE, Coordination.swap, *args), _marked)
 
 
 def _marked(swapped: bool) -> Event:  # noqa: FBT001 - the port's answer
@@ -125,8 +125,8 @@ def _marked(swapped: bool) -> Event:  # noqa: FBT001 - the port's answer
 
 
 def _revoke(lease: str) -> Conversation:
-    call = Call("coordination", "revoke", (lease,), CHARGE)
-    return ask(call, lambda _: m.LeaseRevoked())
+    asked = charged(CHARGE, Coordination.revoke, lease)
+    return ask(asked, lambda _: m.LeaseRevoked())
 
 
 Talk: TypeAlias = Generator[Call, Answer[Any], bool]

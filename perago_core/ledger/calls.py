@@ -7,13 +7,13 @@ compared with what we wanted: equal is success whoever wrote it, different is so
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from attrs import evolve
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.calls import Call
+from perago_core.calls import Talk, charged
 from perago_core.ledger import records
 from perago_core.ledger.records import (
     Audit,
@@ -31,12 +31,11 @@ from perago_core.ledger.records import (
     encode,
     pointer,
 )
-from perago_core.ports import Entry
+from perago_core.ports import Coordination, Entry
 from perago_core.values import CommitRef, Maintained, Operation, Target
 
 T = TypeVar("T")
-
-Talk: TypeAlias = Generator[Call, Answer[Any], Answer[T]]
+P = ParamSpec("P")
 
 CHARGE = "ledger"
 
@@ -111,7 +110,7 @@ def settle(
 
 def list_open(target: Target) -> Talk[tuple[str, ...]]:
     """List the operation ids of the open intents of one target, in the order of their keys."""
-    answer = yield from _insist("list", records.open_prefix(target))
+    answer = yield from _insist(Coordination.list, records.open_prefix(target))
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
@@ -120,7 +119,7 @@ def list_open(target: Target) -> Talk[tuple[str, ...]]:
 
 def list_intents() -> Talk[tuple[Intent, ...]]:
     """Read the record of every intent there is, found by a target or not; one that cannot be read refuses them all."""
-    answer = yield from _insist("list", records.INTENTS)
+    answer = yield from _insist(Coordination.list, records.INTENTS)
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
@@ -138,7 +137,7 @@ def read_epoch() -> Talk[int]:
 
     A key that is no decision is refused, not skipped: it may be a newer program's newest decision.
     """
-    answer = yield from _insist("list", records.DECISIONS)
+    answer = yield from _insist(Coordination.list, records.DECISIONS)
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
@@ -153,7 +152,7 @@ def read_epoch() -> Talk[int]:
 
 def maintained(target: Target) -> Talk[tuple[Maintained, ...]]:
     """Read the accepted maintenance publications of one target; one that cannot be read refuses the whole answer."""
-    answer = yield from _insist("list", records.maintained_prefix(target))
+    answer = yield from _insist(Coordination.list, records.maintained_prefix(target))
     if not isinstance(answer, Done):
         return answer
     entries: tuple[Entry, ...] = answer.value
@@ -172,10 +171,10 @@ def maintained(target: Target) -> Talk[tuple[Maintained, ...]]:
 
 def read_record(kind: type[R], key: str) -> Talk[R | Unreadable | None]:
     """Read one record; ``None`` says that there is none."""
-    answer = yield from _insist("get", key)
-    if not isinstance(answer, Done) or answer.value is None:
+    answer = yield from _insist(Coordination.get, key)
+    if not isinstance(answer, Done):
         return answer
-    return Done(decode(kind, answer.value))
+    return Done(None if answer.value is None else decode(kind, answer.value), answer.operations)
 
 
 def write_prepared(prepared: Prepared) -> Talk[Prepared]:
@@ -220,7 +219,7 @@ def close(settlement: Settlement, intent: Intent | None, *, planned: bool = Fals
             return answer
     entries = _pointers(operation_id, [each.target for each in settlement.movements])
     if planned:
-        plan = yield from _insist("get", records.prepared_key(operation_id))
+        plan = yield from _insist(Coordination.get, records.prepared_key(operation_id))
         if not isinstance(plan, Done):
             return plan
         if plan.value is not None:
@@ -255,7 +254,7 @@ def forget(intent: Intent) -> Talk[None]:
 
 def _first(kind: type[R], key: str, record: R) -> Talk[R]:
     """Create a record unless one stands, and give the one that stands."""
-    answer = yield from _insist("create_if_absent", key, encode(record))
+    answer = yield from _insist(Coordination.create_if_absent, key, encode(record))
     if not isinstance(answer, Done):
         return answer
     stands = decode(kind, answer.value)
@@ -264,7 +263,7 @@ def _first(kind: type[R], key: str, record: R) -> Talk[R]:
 
 def _own(key: str, value: str) -> Talk[None]:
     """Create exactly this entry. One that differs is not ours, however it came there."""
-    answer = yield from _insist("create_if_absent", key, value)
+    answer = yield from _insist(Coordination.create_if_absent, key, value)
     if not isinstance(answer, Done):
         return answer
     return Done(None) if answer.value.value == value else NotDone(f"another entry stands at {key}")
@@ -272,22 +271,22 @@ def _own(key: str, value: str) -> Talk[None]:
 
 def _change(key: str, expected: str, value: str | None) -> Talk[str | None]:
     """Swap and give what stands afterwards. ``False`` may be the answer to our own second try, so it is looked up."""
-    answer = yield from _insist("swap", key, expected, value)
+    answer = yield from _insist(Coordination.swap, key, expected, value)
     if not isinstance(answer, Done):
         return answer
     if answer.value:
         return Done(value)
-    found = yield from _insist("get", key)
+    found = yield from _insist(Coordination.get, key)
     if not isinstance(found, Done):
         return found
     return Done(None if found.value is None else found.value.value)
 
 
-def _insist(method: str, *args: str | None) -> Talk[Any]:
+def _insist(method: Callable[Concatenate[Any, P], Answer[T]], *args: P.args, **kwargs: P.kwargs) -> Talk[T]:
     """Call, and call again while the answer is unknown; every call made here may be made twice."""
-    answer: Answer[Any] = Unknown("never asked")
+    answer: Answer[T] = Unknown("never asked")
     for _ in range(TRIES):
-        answer = yield Call("coordination", method, args, CHARGE)
+        answer = yield from charged(CHARGE, method, *args, **kwargs)
         if not isinstance(answer, Unknown):
             break
     return answer

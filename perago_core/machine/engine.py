@@ -336,7 +336,7 @@ def compile_choices(definition: Definition[Any, Any]) -> dict[tuple[Enum, type],
         grouped.setdefault((row.phase, row.event), []).append(row)
     return {
         (phase, event): _Choice(
-            remember=definition.judges.get((phase, event), definition.remember.get(event)),
+            remember=definition.lesson(phase, event),
             tree=_tree(definition, mentioned(rows), dict(valuations(definition, rows))),
         )
         for (phase, event), rows in grouped.items()

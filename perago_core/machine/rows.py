@@ -215,6 +215,10 @@ class Definition(Value, Generic[S, K]):
         default=Factory(lambda self: {fact.name: fact for fact in self.facts}, takes_self=True),
     )
 
+    def lesson(self, phase: Enum, event: type[Event]) -> Callable[[State[S, K], Any], K] | None:
+        """Give what an event teaches in a phase: a decision where one is due; ``None`` if it teaches nothing."""
+        return self.judges.get((phase, event), self.remember.get(event))
+
 
 def mentioned(rows: Iterable[Row]) -> tuple[str, ...]:
     """Name the facts these rows look at, in the order in which they are first written."""

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from perago_core.answers import Answer, Event
-from perago_core.calls import Call, Conversation, ask, look, pause
+from perago_core.calls import Call, Conversation, ask, charged, look, pause
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.machine.rows import Command
 from perago_core.policy import messages as m
@@ -22,7 +22,7 @@ from perago_core.policy.state import (
     outcome,
 )
 from perago_core.policy.table import start, step
-from perago_core.ports import Entry
+from perago_core.ports import Coordination, Entry, Store
 
 CHARGE = "consensus"
 
@@ -45,7 +45,7 @@ def perform(command: Command, _settings: PolicySettings) -> Conversation:
 
 
 def _read() -> Conversation:
-    return look(Call("coordination", "list", (PREFIX,), CHARGE), _latest)
+    return look(charged(CHARGE, Coordination.list, PREFIX), _latest)
 
 
 def _latest(entries: tuple[Entry, ...]) -> Event:
@@ -57,7 +57,7 @@ def _latest(entries: tuple[Entry, ...]) -> Event:
 
 
 def _probe() -> Conversation:
-    return ask(Call("store", "probe", (), CHARGE), m.ProbeProved)
+    return ask(charged(CHARGE, Store.probe), m.ProbeProved)
 
 
 def _back_off(seconds: float) -> Conversation:
@@ -67,8 +67,8 @@ def _back_off(seconds: float) -> Conversation:
 
 def _store(decision: m.Decision) -> Conversation:
     written = (decision_key(decision.epoch), encode_decision(decision))
-    call = Call("coordination", "create_if_absent", written, CHARGE)
-    return ask(call, _stood)
+    asked = charged(CHARGE, Coordination.create_if_absent, *written)
+    return ask(asked, _stood)
 
 
 def _stood(standing: Entry) -> Event:

@@ -13,14 +13,15 @@ from attrs import evolve, field, frozen
 
 from perago_core import fence
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
-from perago_core.calls import Call, Conversation, look, wall_clock
+from perago_core.calls import Call, Conversation, Talk, call, charged, look, wall_clock
 from perago_core.errors import ProtocolError
 from perago_core.ledger import calls as ledger
 from perago_core.ledger import records
-from perago_core.ledger.calls import CHARGE, Talk
+from perago_core.ledger.calls import CHARGE
 from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent, Unreadable
 from perago_core.machine.rows import Command
 from perago_core.names import recovery_name
+from perago_core.ports import Orchestrator, Store
 from perago_core.recovery import messages as m
 from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look
 from perago_core.recovery.state import Mode, Recovery, RecoveryOutcome, outcome
@@ -49,8 +50,8 @@ def _read_settlement(command: m.ReadSettlement, _subject: Recovery) -> Conversat
 
 
 def _ask_authority(command: m.AskAuthority, _subject: Recovery) -> Conversation:
-    call = Call("orchestrator", "reload", (command.workflow_id, command.task_id), CHARGE)
-    return look(call, m.TaskSeen)
+    asked = charged(CHARGE, Orchestrator.reload, command.workflow_id, command.task_id)
+    return look(asked, m.TaskSeen)
 
 
 def _read_plan(command: m.ReadPlan, _subject: Recovery) -> Conversation:
@@ -102,7 +103,7 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
     rivals: set[tuple[str, str]] = set()
     recorded = True
     for target in [each.target for each in intent.targets if each.publishes]:
-        answer = yield Call("store", "claims", (target, intent.logical_task), CHARGE)
+        answer = yield from charged(CHARGE, Store.claims, target, intent.logical_task)
         if not isinstance(answer, Done):
             return Unknown(answer.reason)
         claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
@@ -110,10 +111,10 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
         rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
     dead = recorded
     for workflow_id, task_id in sorted(rivals):
-        answer = yield Call("orchestrator", "reload", (workflow_id, task_id), CHARGE)
-        if not isinstance(answer, Done):
-            return Unknown(answer.reason)
-        dead = dead and fence.standing(answer.value) is fence.Standing.DEAD
+        reloaded = yield from charged(CHARGE, Orchestrator.reload, workflow_id, task_id)
+        if not isinstance(reloaded, Done):
+            return Unknown(reloaded.reason)
+        dead = dead and fence.standing(reloaded.value) is fence.Standing.DEAD
     return m.OwnersRead(dead)
 
 
@@ -130,22 +131,22 @@ def _observe(command: m.Observe, _subject: Recovery) -> Conversation:
 def _walk(intent: TargetIntent) -> Talk[Trail]:
     """Read the head and go down from it; a commit that is gone or refused, and the limit, end the walk early."""
     target = intent.target
-    answer = yield Call("store", "head", (target,), CHARGE)
+    answer = yield from charged(CHARGE, Store.head, target)
     if not isinstance(answer, Done):
         return answer
-    head: Head | None = answer.value
+    head = answer.value
     if head is None:
         return Done(Trail(None))
     commits: list[Commit] = [head.commit]
     while (ref := next_look(intent, commits[-1])) is not None:
         if len(commits) == WALK_LIMIT:
             return Done(Trail(head, tuple(commits), whole=False))
-        answer = yield Call("store", "look", (target.repository, ref), CHARGE)
-        if isinstance(answer, Unknown):
-            return answer
-        if isinstance(answer, NotDone) or answer.value is None:
+        seen = yield from charged(CHARGE, Store.look, target.repository, ref)
+        if isinstance(seen, Unknown):
+            return seen
+        if isinstance(seen, NotDone) or seen.value is None:
             return Done(Trail(head, tuple(commits), whole=False))
-        commits.append(answer.value)
+        commits.append(seen.value)
     return Done(Trail(head, tuple(commits)))
 
 
@@ -172,19 +173,19 @@ def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[
     """Move one target under an anchor. Dropping it afterwards is clean-up, or revocation if the outcome is unknown."""
     if name is None:
         return (yield from _take_back(move, parent, None))
-    opened = yield Call("store", "open_staging", (move.target, name, parent), CHARGE)
+    opened = yield from charged(CHARGE, Store.open_staging, move.target, name, parent)
     if isinstance(opened, NotDone):
         return NotDone(f"{move.target}: no anchor: {opened.reason}")
     failed: Event | None = NotDone(f"{move.target}: the anchor may not exist")
     if isinstance(opened, Done):
         failed = yield from _take_back(move, parent, name)
-    yield Call("store", "drop", (move.target, name), CHARGE)
+    yield from charged(CHARGE, Store.drop, move.target, name)
     return failed
 
 
 def _take_back(move: Movement, parent: CommitRef, name: str | None) -> Generator[Call, Answer[Any], Event | None]:
     """Look once more, then move; nothing comes between the look and the move (S-09). ``None`` says that it is back."""
-    seen = yield Call("store", "head", (move.target,), CHARGE)
+    seen = yield from charged(CHARGE, Store.head, move.target)
     if not isinstance(seen, Done):
         return NotDone(f"{move.target}: its head could not be read: {seen.reason}")
     head: Head | None = seen.value
@@ -193,13 +194,13 @@ def _take_back(move: Movement, parent: CommitRef, name: str | None) -> Generator
     if head is None or head.dirty or (head.commit.ref, head.commit.parents) != (move.before, (parent,)):
         found = "missing" if head is None else f"at {head.commit.ref}{', dirty' if head.dirty else ''}"
         return NotDone(f"{move.target} was planned to go back from {move.before}, and is {found}")
-    answer = yield Call("store", "publish", (fence.compensate(move.target, parent, head, name),))
+    answer = yield from call(Store.publish, fence.compensate(move.target, parent, head, name))
     if isinstance(answer, Unknown):
         return Unknown(f"{move.target}: {answer.reason}")
     if isinstance(answer, Done):
         return None
     # Another recovery may have moved it between our look and our move. What counts is where it is (D-9, T-O6).
-    now = yield Call("store", "head", (move.target,), CHARGE)
+    now = yield from charged(CHARGE, Store.head, move.target)
     back = isinstance(now, Done) and now.value is not None and now.value.commit.ref == parent
     return None if back else NotDone(f"{move.target}: {answer.reason}")
 

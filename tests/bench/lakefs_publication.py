@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 
@@ -81,7 +82,8 @@ def publish(lake: Lake, store: LakeFSStore, ref: CommitRef, backing: Backing, wo
     execution = os.urandom(8).hex()
     target = Target(lake.repository, "main")
     attempt = Attempt("wf", "t1", 0, f"wf/{execution}", 1, execution, target, ref, backing)
-    ports = Ports(orchestrator=OneTask(), store=store, workspace=workspace, clock=SystemClock())
+    orchestrator: Any = OneTask()
+    ports = Ports(orchestrator=orchestrator, store=store, workspace=workspace, clock=SystemClock())
     begun = time.perf_counter()
     outcome = drive(attempt, ports)
     took = time.perf_counter() - begun

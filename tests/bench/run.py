@@ -52,13 +52,13 @@ def steps() -> None:
     state nor the commands, so the comparison favours it.
     """
     path = [each for backing in Backing for each in recorded(backing)]
-    model, remember = Model(), ATTEMPT.definition.remember
+    model = Model()
     memoised_step = lru_cache(maxsize=None)(step)
 
     def trigger() -> None:
         for before, event in path:
             model.state = before.phase
-            learn = remember.get(type(event))
+            learn = ATTEMPT.definition.lesson(before.phase, type(event))
             known = before.known if learn is None else learn(before, event)
             ATTEMPT.machine.events[type(event).__name__].trigger(model, before.subject, known, event)
 

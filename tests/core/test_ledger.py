@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from perago_core import ledger
 from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.calls import Talk
 from perago_core.ledger import (
     Intent,
     IntentState,
@@ -23,7 +24,7 @@ from perago_core.ledger import (
     TargetIntent,
     records,
 )
-from perago_core.ledger.calls import TRIES, Talk, close, read_record, write_audit, write_prepared, write_settlement
+from perago_core.ledger.calls import TRIES, close, read_record, write_audit, write_prepared, write_settlement
 from perago_core.ledger.records import Unreadable, decode, encode, pointer
 from perago_core.ledger.records import audit_of as records_audit_of
 from perago_core.machine import codec

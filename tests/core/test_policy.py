@@ -223,11 +223,13 @@ def test_resolve_is_the_machine_with_its_conversations(answer: Answer[p.Capabili
     """Whoever lets ``resolve`` do it comes to the same end as whoever drives the machine."""
     by_hand = p.outcome(run_to_rest(POLICY, settings(policy), Cluster().ports(answer)).state)
     cluster = Cluster()
+    store: Any = ProbedStore([answer])
+    clock: Any = cluster.clock
     ports = driver.Ports(
         orchestrator=None,
-        store=ProbedStore([answer]),
+        store=store,
         workspace=None,
-        clock=cluster.clock,
+        clock=clock,
         coordination=cluster.coordination,
     )
     assert driver.run(p.resolve(settings(policy)), ports) == by_hand

@@ -361,7 +361,7 @@ class World:
             name: Faulty(getattr(self, name), wrong[name]) if name in wrong else getattr(self, name)
             for name in ("orchestrator", "store", "workspace", "coordination", "clock")
         }
-        return Ports(**ports, **more)
+        return Ports(**{**ports, **more})
 
     def attempt(self, number: int = 1, backing: Backing = Backing.SOFT, **more: Any) -> Attempt:  # noqa: ANN401
         """Hand out an attempt of the one logical task, with its task in progress."""

@@ -108,10 +108,12 @@ class Scene:
     def ports(
         self, files: Files, reached: Callable[[Failpoint], None] | None = None, store: LakeFSStore | None = None
     ) -> Ports:
+        orchestrator: Any = self.orchestrator
+        workspace: Any = Body(files)
         return Ports(
-            orchestrator=self.orchestrator,
+            orchestrator=orchestrator,
             store=store or self.store,
-            workspace=Body(files),
+            workspace=workspace,
             coordination=MemoryCoordination(self.clock),
             clock=self.clock,
             reached=reached,

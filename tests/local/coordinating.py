@@ -133,7 +133,7 @@ def resolve_policy(number: int, barrier: Barrier, recipe: Recipe) -> Resolved:
         Done(Capability.CONDITIONAL),
         Unknown("the probe was not answered"),
     )
-    store = Finding(findings[number % len(findings)])
+    store: Any = Finding(findings[number % len(findings)])
     settings = PolicySettings(Policy.AUTO, OnIndeterminate.FALLBACK, coordination=True, node=f"node {number}")
     with closing(recipe()) as coordination:
         ports = Ports(orchestrator=None, store=store, workspace=None, clock=RealClock(), coordination=coordination)

@@ -142,7 +142,7 @@ def costs() -> str:
                 ports, _ = measure(path, backing, ledger=ledger)
                 counted = " | ".join(str(ports.meter.calls[each] or "") for each in CLASSES)
                 switch = "on" if ledger else "off"
-                lines.append(f"| {path} | `{backing.value}` | {switch} | {counted} | {ports.meter.hops} |")
+                lines.append(f"| {path} | `{backing.value}` | {switch} | {counted} | {ports.meter.calls.total()} |")
     lines += ["", *_on_lakefs(), "## A first publish, call by call", ""]
     for backing in Backing:
         for ledger in (False, True):

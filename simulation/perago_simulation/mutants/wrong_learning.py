@@ -24,8 +24,9 @@ _REMEMBER = ATTEMPT.definition.remember
 
 def _learnt(state: AttemptState, event: Event) -> Known:
     """What production learns from an event, or what is decided on it, in the phase the state is in."""
-    judge = ATTEMPT.definition.judges.get((state.phase, type(event)))
-    return (judge or _REMEMBER[type(event)])(state, event)
+    lesson = ATTEMPT.definition.lesson(state.phase, type(event))
+    assert lesson is not None
+    return lesson(state, event)
 
 
 def head_seen(

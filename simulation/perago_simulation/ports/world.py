@@ -6,6 +6,8 @@ threads; then the order is theirs.
 
 from __future__ import annotations
 
+from typing import Any
+
 from perago_core.driver import Ports
 from perago_core.failpoints import Reached
 from perago_core.values import Backing, Target
@@ -79,11 +81,12 @@ class SimulatedWorld:
 
     def asynchronous_ports(self, reached: Reached | None = None) -> Ports:
         """Give what ``adrive`` takes."""
-        return Ports(
-            orchestrator=Asynchronous(self._orchestrator),
-            store=Asynchronous(self._store),
-            workspace=Asynchronous(self._workspace),
-            coordination=Asynchronous(self._coordination),
-            clock=Asynchronous(self._clock),
-            reached=reached,
-        )
+        # The protocols are written synchronously: a type checker cannot tell that these have the same methods.
+        ports: dict[str, Any] = {
+            "orchestrator": Asynchronous(self._orchestrator),
+            "store": Asynchronous(self._store),
+            "workspace": Asynchronous(self._workspace),
+            "coordination": Asynchronous(self._coordination),
+            "clock": Asynchronous(self._clock),
+        }
+        return Ports(**ports, reached=reached)

@@ -1045,6 +1045,7 @@ def test_recovering_one_intent_needs_no_sweep() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # Structure
 
+PORTS = {"Store", "Orchestrator", "Workspace", "Coordination"}
 MAY_CALL = {
     ("coordination", "get"),
     ("coordination", "create_if_absent"),
@@ -1067,9 +1068,6 @@ def _sources() -> Iterator[ast.Module]:
 
 
 @pytest.mark.clause("S-07")
-PORTS = {"Store", "Orchestrator", "Workspace", "Coordination"}
-
-
 def test_no_recovery_command_is_a_report() -> None:
     """K-01, S-07: over the commands, and over every call that ledger and recovery spell out."""
     asked = {row.ask.command.__name__ for row in RECOVERY.definition.rows if row.ask is not None}

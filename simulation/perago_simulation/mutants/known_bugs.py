@@ -58,6 +58,7 @@ BUGS = (
     Bug("head only", "C.4", "compare-and-swap on the head, without the claim", (Backing.ATOMIC,), way.learning(m.HeadSeen, lesson.head_seen(plan={"condition": Condition.HEAD}))),
     Bug("compare-and-swap only", "C.4", "compare-and-swap on the head, without claim and owner rule", (Backing.ATOMIC,), way.on(way.cas_only)),
     Bug("sent again", "T-O5, N-02", "a publication without an answer is sent again", _ALL, way.on(way.sent_again)),
+    Bug("looked for at the head", "T-O1", "a publication that was answered is looked for at the head, and an equal tree there is called ours", (Backing.SOFT,), way.on(way.looked_for_at_the_head)),
     Bug("claims released", "T-W10", "clean-up takes the claim away", _STRONG, way.ClaimsReleased),
     Bug("older claims raise", "T-W5", "the store lets an older attempt raise its claim over a newer one", (Backing.ATOMIC,), way.OlderClaimsRaise),
     Bug("claim by existence", "T-W9", "a claim that exists is taken for ours", _STRONG, way.on(way.existence_is_ours)),
@@ -137,7 +138,7 @@ TESTED: Mapping[str, str] = {
     "T-P12": "core/test_attempt_order::test_output_is_the_input_or_what_this_execution_published",
     "T-F1": "core/test_policy::test_a_disproof_is_not_asked_again",
     "T-F5": "core/test_fence::test_decision_is_the_table",
-    "C7": "simulation/test_ladder::test_an_atomic_store_has_no_hole_at_all",
+    "C7": "simulation/test_ladder::test_an_atomic_store_has_no_hole_within_a_workflow",
     "C8": "simulation/test_properties::test_every_property_notices_a_mutant_by_itself",
     "C11": "core/test_attempt_failures::test_failure_is_reported_as_failed_and_nothing_is_published",
 }

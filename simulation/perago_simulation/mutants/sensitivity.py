@@ -37,7 +37,7 @@ DETECTIONS: Mapping[str, Detection] = {
     "S-04": Detection("no READ_BACK", _L, "stranger"),
     "S-04b": Detection("head not checked", _C, "stranger"),
     "S-05": Detection("P6 as P3", _C, "lost answer"),
-    "S-06": Detection("P1 as P5", _S, "equal trees, duplicate"),
+    "S-06": Detection("looked for at the head", _S, "equal trees, duplicate"),
     "S-06b": Detection("always ours", _C, "lost answer"),
     "S-11": Detection("target written", _C, "alone"),
     "S-12": Detection("SX2 as S1", _C, "lost answer"),

@@ -177,6 +177,11 @@ def sent_again() -> Attempts:
     return attempts(with_rows(*(leads(each, Phase.PUBLICATION, table.publish) for each in ("P4", "P5", "P6"))))
 
 
+def looked_for_at_the_head() -> Attempts:
+    """Trust the head instead of the store's answer: an equal tree there is called ours, whoever made it."""
+    return attempts(with_rows(leads("P1", Phase.OWN_HEAD, table.read_head)))
+
+
 def refusal_completed() -> Attempts:
     """Report the input where the head was refused."""
     return attempts(with_rows(leads("H5", Phase.REPORT, table.report_input)))

@@ -277,7 +277,7 @@ class Response:
 class SendOnce:
     """The HTTP client we give the library: sends each request once, and raises errors that it does not know.
 
-    On urllib3, which needs a third of the time that httpx, the library's own choice, spends on a request.
+    The library's own, on httpx, sends a lost GET again, and a poll is a GET that assigns tasks (ADR 23).
     """
 
     def __init__(self, ca: Path | None, timeout: float) -> None:

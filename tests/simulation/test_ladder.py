@@ -98,7 +98,11 @@ def test_readme_and_ladder_say_how_much_is_explored() -> None:
     seen = fired(found)
     assert seen < rows
     settings = [rung.exploration.setting for rung in found]
-    bounds = f"{max(of.steps for of in settings)} step(s)", f"up to {max(of.attempts for of in settings)} attempts"
+    bounds = (
+        f"up to {max(of.workflows for of in settings)} workflows",
+        f"{max(of.steps for of in settings)} step(s)",
+        f"up to {max(of.attempts for of in settings)} attempts",
+    )
     readme = " ".join((SPECS.parent / "README.md").read_text(encoding="utf-8").split())
     ladder = " ".join(ladder_text(found).replace("**", "").split())
     for text in (readme, ladder):

@@ -82,12 +82,13 @@ the holder noticing. No property rests on a clock.
 
 EXPLORED = """## What is explored
 
-**{fired} of the {rows} rows** of the attempt's table fire in these worlds: one workflow of {steps} step(s), up to
-{attempts} attempts a step. Workspace and body are played at once: no body fails, only reads, or asks for a staging area
-early. Nothing interrupts an execution: none is told that its attempt, its lease or its deadline is lost. There is no
-clock, so nothing is late. Commands are carried out by the simulator's `effects`, one move each, not by the
-conversations of single port calls that a worker holds; `tests/simulation/test_ports_agreement.py` compares the two
-along explored moves. The rows below are fired by `tests/core` only, by one execution at a time.
+**{fired} of the {rows} rows** of the attempt's table fire in these worlds: up to {workflows} workflows one after the
+other, each of {steps} step(s), up to {attempts} attempts a step. Workspace and body are played at once: no body
+fails, only reads, or asks for a staging area early. Nothing interrupts an execution: none is told that its attempt,
+its lease or its deadline is lost. There is no clock, so nothing is late. Commands are carried out by the simulator's
+`effects`, one move each, not by the conversations of single port calls that a worker holds;
+`tests/simulation/test_ports_agreement.py` compares the two along explored moves. The rows below are fired by
+`tests/core` only, by one execution at a time.
 """
 
 
@@ -198,8 +199,8 @@ def _explored(found: Sequence[Rung]) -> Iterator[str]:
     settings = [each.exploration.setting for each in found]
     rows = ATTEMPT.definition.rows
     seen = fired(found)
-    steps, attempts = max(each.steps for each in settings), max(each.attempts for each in settings)
-    yield EXPLORED.format(fired=len(seen), rows=len(rows), steps=steps, attempts=attempts)
+    bounds = {name: max(getattr(each, name) for each in settings) for name in ("workflows", "steps", "attempts")}
+    yield EXPLORED.format(fired=len(seen), rows=len(rows), **bounds)
     unseen: dict[str, list[str]] = {}
     for each in rows:
         if each.id not in seen:

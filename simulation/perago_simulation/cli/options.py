@@ -74,6 +74,8 @@ SAYS: Mapping[str, str] = {
     "backing": "What keeps the fence decision true.",
     "ledger": "Arm, confirm and settle intents.",
     "attempts": "Attempts of each step, retries included.",
+    "workflows": "Workflows, one after the other.",
+    "pinned": "Start a workflow once nothing of an ended one can move the branch, as `perago run` does.",
     "steps": "Steps of the workflow.",
     "crashes": "How many executions may crash.",
     "losses": "How many answers may get lost.",

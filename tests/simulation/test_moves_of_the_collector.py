@@ -33,7 +33,7 @@ def test_a_name_is_removed_only_when_its_attempt_has_ended(backing: Backing) -> 
     assert [run for run, _ in late.world.names] == [0]
     swept = late.take("collector drop name e0")
     assert swept.world.names == ()
-    assert "refused" in " ".join(swept.take("e0 Upload").take("e0 CommitStaging").labels[-1]).lower()
+    assert "notdone" in " ".join(swept.take("e0 Upload").take("e0 CommitStaging").labels[-1]).lower()
 
 
 @by_name

@@ -81,6 +81,14 @@ def _surprises(store: GitStore) -> Iterator[str]:
     if _done(store.publish(_planned(store, three, None))) != first or _head(store, target) != first:
         yield "the target did not return to the input"
 
+    four = _attempt(4, target, first)
+    last = _staged(store, four)
+    _done(store.claim(claim_of(four, last)))
+    revoked = _planned(store, four, last)
+    _done(store.drop(target, four.staging_name))
+    if _is_done(store.publish(revoked)) or _head(store, target) != first:
+        yield "a plan was carried out although its staging name had been revoked"
+
 
 def _attempt(number: int, target: Target, first: CommitRef) -> Attempt:
     run = token_hex(8)

@@ -33,6 +33,7 @@ def found_out(store: SimulatedStore) -> Answer[Capability]:
             trials.merge_meets_moved_head,
             trials.relocation_meets_moved_head,
             trials.merge_meets_newer_claim,
+            trials.merge_meets_revocation,
         ),
         Capability.CONDITIONAL: (
             trials.publishes,
@@ -80,6 +81,11 @@ class _Trials:
     def merge_meets_newer_claim(self, backing: Backing) -> bool:
         plan, attempt = self._staged(backing)
         self._store.claim(claim_of(_newer(attempt), None))
+        return isinstance(self._store.publish(plan), NotDone)
+
+    def merge_meets_revocation(self, backing: Backing) -> bool:
+        plan, attempt = self._staged(backing)
+        self._store.drop(attempt.target, attempt.staging_name)
         return isinstance(self._store.publish(plan), NotDone)
 
     def begun_merge_meets_revocation(self, backing: Backing) -> bool:

@@ -1,4 +1,4 @@
-"""Run a machine of the core against ports in memory, one port call at a time.
+"""Run a machine of the core against the simulated ports, one port call at a time.
 
 A ``Run`` is one process: a machine's state and the conversation it is in the middle of. ``turn`` makes one port call,
 so that a test can interleave processes, let time pass, or drop one (a crash) between any two calls. ``Ports`` is what
@@ -16,32 +16,17 @@ from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.calls import Call, Conversation
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import Command, State
-from perago_core.ports import Entry
+from perago_simulation.ports import SimulatedClock
 
 S = TypeVar("S")
 K = TypeVar("K")
 
 
 @define
-class MemoryClock:
-    """The true time. ``sleep`` moves it, and remembers for how long."""
-
-    time: float = 0.0
-    slept: list[float] = field(factory=list[float])
-
-    def now(self) -> float:
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.time += seconds
-
-
-@define
 class RatedClock:
     """One process's clock: runs at ``rate`` times the true time and started somewhere else (N-10)."""
 
-    true: MemoryClock
+    true: SimulatedClock
     rate: float = 1.0
     offset: float = 0.0
 
@@ -50,69 +35,6 @@ class RatedClock:
 
     def sleep(self, seconds: float) -> None:
         self.true.sleep(seconds / self.rate)
-
-
-@define
-class MemoryCoordination:
-    """The coordination port in memory. Leases end by the true time, whether or not anybody looks."""
-
-    clock: MemoryClock = field(factory=MemoryClock)
-    values: dict[str, tuple[str, str | None]] = field(factory=dict[str, tuple[str, str | None]])
-    leases: dict[str, tuple[float, float]] = field(factory=dict[str, tuple[float, float]])
-    granted: int = 0
-
-    def get(self, key: str) -> Answer[Entry | None]:
-        self._expire()
-        return Done(Entry(key, self.values[key][0]) if key in self.values else None)
-
-    def create_if_absent(self, key: str, value: str, lease: str | None = None) -> Answer[Entry]:
-        self._expire()
-        if lease is not None and lease not in self.leases:
-            return NotDone(f"no lease {lease}")
-        return Done(Entry(key, self.values.setdefault(key, (value, lease))[0]))
-
-    def swap(self, key: str, expected: str | None, value: str | None) -> Answer[bool]:
-        self._expire()
-        standing, lease = self.values.get(key, (None, None))
-        if standing != expected:
-            return Done(value=False)
-        if value is None:
-            self.values.pop(key, None)
-        else:
-            self.values[key] = (value, lease)
-        return Done(value=True)
-
-    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
-        self._expire()
-        return Done(tuple(Entry(key, self.values[key][0]) for key in sorted(self.values) if key.startswith(prefix)))
-
-    def grant(self, ttl: float) -> Answer[str]:
-        self._expire()
-        self.granted += 1
-        lease = f"lease-{self.granted}"
-        self.leases[lease] = (self.clock.now() + ttl, ttl)
-        return Done(lease)
-
-    def keep_alive(self, lease: str) -> Answer[bool]:
-        self._expire()
-        if lease not in self.leases:
-            return Done(value=False)
-        _, ttl = self.leases[lease]
-        self.leases[lease] = (self.clock.now() + ttl, ttl)
-        return Done(value=True)
-
-    def revoke(self, lease: str) -> Answer[None]:
-        self._expire()
-        self._end(lease)
-        return Done(None)
-
-    def _expire(self) -> None:
-        for lease in [lease for lease, (until, _) in self.leases.items() if until <= self.clock.now()]:
-            self._end(lease)
-
-    def _end(self, lease: str) -> None:
-        self.leases.pop(lease, None)
-        self.values = {key: bound for key, bound in self.values.items() if bound[1] != lease}
 
 
 @frozen
@@ -142,7 +64,7 @@ class Ports:
     """
 
     ports: Mapping[str, Any]
-    clock: MemoryClock
+    clock: SimulatedClock
     mishaps: dict[str, list[Mishap]] = field(factory=dict[str, list[Mishap]])
     log: list[Call] = field(factory=list[Call])
 
@@ -154,9 +76,9 @@ class Ports:
             return Done(method(*call.args))
         waiting = self.mishaps.get(call.method)
         mishap = waiting.pop(0) if waiting else FINE
-        self.clock.time += mishap.before
+        self.clock.sleep(mishap.before)
         given: Answer[Any] | None = method(*call.args) if mishap.happens else None
-        self.clock.time += mishap.after
+        self.clock.sleep(mishap.after)
         answer = mishap.answer or given
         assert answer is not None
         return answer
@@ -164,6 +86,10 @@ class Ports:
     def count(self, method: str) -> int:
         """Say how often a method was called."""
         return sum(call.method == method for call in self.log)
+
+    def slept(self) -> list[float]:
+        """Give the waits this process has asked for, in order."""
+        return [call.args[0] for call in self.log if call.method == "sleep"]
 
 
 @frozen

@@ -30,14 +30,14 @@ from perago_core.lease.state import (
     token_key,
 )
 from perago_core.machine.rows import Command
+from perago_core.ports import Entry
 from perago_core.values import Target
+from perago_simulation.ports import SimulatedClock, SimulatedCoordination, SimulatedWorld
 from tests.core.conversations import (
     DROPPED,
     LOST,
     REFUSED,
     Machine,
-    MemoryClock,
-    MemoryCoordination,
     Mishap,
     Ports,
     RatedClock,
@@ -66,11 +66,15 @@ def request(
 class World:
     """One true clock, one coordination store, any number of processes."""
 
-    clock: MemoryClock = field(factory=MemoryClock)
-    coordination: MemoryCoordination = field(init=False)
+    simulated: SimulatedWorld = field(factory=SimulatedWorld)
 
-    def __attrs_post_init__(self) -> None:
-        self.coordination = MemoryCoordination(self.clock)
+    @property
+    def clock(self) -> SimulatedClock:
+        return self.simulated.clock()
+
+    @property
+    def coordination(self) -> SimulatedCoordination:
+        return self.simulated.coordination()
 
     def ports(self, mishaps: dict[str, list[Mishap]] | None = None, clock: RatedClock | None = None) -> Ports:
         """Give a process its view of the world."""
@@ -86,9 +90,13 @@ class World:
 
     def tick(self, run: LeaseRun, seconds: float) -> None:
         """Let time pass, say so, and carry out what follows."""
-        self.clock.time += seconds
+        self.clock.sleep(seconds)
         run.feed(l.Ticked(self.clock.now()))
         run.rest()
+
+    def wait_until(self, time: float) -> None:
+        """Let time pass until then."""
+        self.clock.sleep(time - self.clock.now())
 
     def locked(self, target: Target = TARGET) -> bool:
         answer = self.coordination.get(lock_key(target))
@@ -96,7 +104,10 @@ class World:
         return answer.value is not None
 
     def record(self, target: Target = TARGET) -> l.TokenRecord:
-        return decode_token(self.coordination.values[token_key(target)][0])
+        answer = self.coordination.get(token_key(target))
+        assert isinstance(answer, Done)
+        assert answer.value is not None
+        return decode_token(answer.value.value)
 
 
 def held(run: LeaseRun) -> l.LeaseHold:
@@ -210,8 +221,8 @@ def test_a_contended_lock_is_refused_at_once() -> None:
     second = world.acquire("execution-2")
     assert ended(second) is l.LeaseEnd.BUSY
     assert "execution-1" in reason(second)
-    assert world.clock.slept == []
-    assert set(world.coordination.leases) == {held(first).lease}
+    assert second.ports.slept() == []
+    assert world.coordination.leases() == (held(first).lease,)
     assert world.locked()
 
 
@@ -279,9 +290,9 @@ def test_a_creation_that_landed_unseen_does_not_block_the_next_one() -> None:
 def test_a_token_record_nobody_can_read_is_not_overwritten(text: str) -> None:
     """T-W9: malformed or newer is not absent."""
     world = World()
-    world.coordination.values[token_key(TARGET)] = (text, None)
+    world.coordination.create_if_absent(token_key(TARGET), text)
     assert ended(world.acquire()) is l.LeaseEnd.NOT_HELD
-    assert world.coordination.values[token_key(TARGET)] == (text, None)
+    assert world.coordination.get(token_key(TARGET)) == Done(Entry(token_key(TARGET), text))
     assert not world.locked()
 
 
@@ -303,7 +314,7 @@ def test_a_token_that_was_taken_by_another_is_a_loss() -> None:
     """T-W4, T-W5: exactly the next number or nothing; a failed condition is a loss, not a warning."""
     world = World()
     slow = turned_to(Run(LEASE, request("execution-1"), world.ports()), l.Phase.OWN_TOKEN)
-    world.clock.time += TTL
+    world.clock.sleep(TTL)
     fast = world.acquire("execution-2")
     slow.rest()
     assert ended(slow) is l.LeaseEnd.LOST
@@ -338,7 +349,7 @@ def test_tokens_only_grow() -> None:
         if number % 2:
             release(run)
         else:
-            world.clock.time += TTL
+            world.clock.sleep(TTL)
     assert tokens == [1, 2, 3, 4, 5, 6]
 
 
@@ -387,7 +398,7 @@ def test_without_renewal_the_deadline_ends_it_before_the_store_does() -> None:
     world.tick(run, 0.001)
     assert ended(run) is l.LeaseEnd.LOST
     assert world.locked()
-    world.clock.time = TTL
+    world.wait_until(TTL)
     assert not world.locked()
 
 
@@ -406,7 +417,7 @@ def test_the_deadline_passes_also_while_a_renewal_is_on_its_way() -> None:
     """T-W3, W-20: a tick ends it; the answer that comes afterwards changes nothing."""
     world = World()
     run = world.acquire()
-    world.clock.time = 4.0
+    world.wait_until(4.0)
     run.feed(l.Ticked(4.0))
     assert held(run).until == VALID
     run.feed(l.Ticked(VALID - 1.0))
@@ -425,7 +436,7 @@ def test_five_unanswered_renewals_in_a_row_are_a_loss(mishap: Mishap) -> None:
     """W-22, N-06: four are not; whether the store renewed or not."""
     world = World()
     run = world.acquire(keep_alive=[mishap] * 5)
-    world.clock.time = 4.0
+    world.wait_until(4.0)
     for failures in range(1, 5):
         world.tick(run, 0.1)
         assert held(run).until == VALID
@@ -441,12 +452,12 @@ def test_one_answered_renewal_forgets_the_failures(failures: int) -> None:
     """W-22, N-06: failures 1..4, then success, and the count starts again."""
     world = World()
     run = world.acquire(keep_alive=[*[DROPPED] * failures, Mishap(), *[DROPPED] * 5])
-    world.clock.time = 4.0
+    world.wait_until(4.0)
     for _ in range(failures + 1):
         world.tick(run, 0.1)
     assert run.state.known.failures == 0
     assert held(run).until > VALID
-    world.clock.time += 4.0
+    world.clock.sleep(4.0)
     for _ in range(4):
         world.tick(run, 0.1)
     assert held(run).token == 1
@@ -546,9 +557,9 @@ def test_after_a_crash_the_successor_waits_for_the_lease_and_is_told_that_it_was
     """W-19, W-24, T-W14, T-W10: failover within the time to live; the record outlives the process that wrote it."""
     world = World()
     world.acquire("execution-1")
-    world.clock.time = TTL - 0.001
+    world.wait_until(TTL - 0.001)
     assert ended(world.acquire("execution-2")) is l.LeaseEnd.BUSY
-    world.clock.time = TTL
+    world.wait_until(TTL)
     assert held(world.acquire("execution-3")) == l.LeaseHold("lease-3", 2, TTL + VALID, clean=False)
 
 
@@ -557,7 +568,7 @@ def test_a_crash_between_the_lock_and_the_token_is_nobodys_turn() -> None:
     world = World()
     release(world.acquire("execution-1"))
     turned_to(Run(LEASE, request("execution-2"), world.ports()), l.Phase.OWN_TOKEN)
-    world.clock.time = TTL
+    world.wait_until(TTL)
     assert held(world.acquire("execution-3")) == l.LeaseHold("lease-3", 2, TTL + VALID, clean=True)
 
 
@@ -567,7 +578,7 @@ def test_a_crash_between_mark_and_end_is_a_clean_release() -> None:
     run = world.acquire("execution-1")
     run.feed(l.ReleaseWanted())
     turned_to(run, l.Phase.RELEASE)
-    world.clock.time = TTL
+    world.wait_until(TTL)
     assert held(world.acquire("execution-2")).clean
 
 
@@ -575,7 +586,7 @@ def test_a_release_after_a_successor_took_over_is_quiet_and_touches_nothing() ->
     """T-W11, F-10, S-25: the swap finds another record; the successor keeps lock, lease and token."""
     world = World()
     first = world.acquire("execution-1")
-    world.clock.time = TTL
+    world.wait_until(TTL)
     second = world.acquire("execution-2")
     release(first)
     assert ended(first) is l.LeaseEnd.LOST
@@ -607,7 +618,7 @@ def test_a_lease_that_could_not_be_ended_ends_by_itself(mishap: Mishap) -> None:
     assert ended(run) is l.LeaseEnd.RELEASED
     assert mishap.answer is not None
     assert reason(run) == mishap.answer.reason
-    world.clock.time = TTL
+    world.wait_until(TTL)
     assert held(world.acquire("execution-2")).clean
 
 
@@ -633,10 +644,10 @@ def test_releasing_twice_changes_nothing() -> None:
     world = World()
     run = world.acquire()
     release(run)
-    before = dict(world.coordination.values)
+    before = world.coordination.list("")
     again = [type(converse(l.perform(command, request()), world.ports())) for command in run.commands[-2:]]
     assert again == [NotDone, l.LeaseRevoked]
-    assert world.coordination.values == before
+    assert world.coordination.list("") == before
     state = run.state
     with pytest.raises(ProtocolError, match="RELEASED"):
         run.feed(l.ReleaseWanted())
@@ -735,7 +746,7 @@ def test_two_never_believe_to_hold_one_lock_at_the_same_time(
     for action, index, seconds in schedule:
         processes[index].act(action)
         for at in (0.0, seconds):
-            world.clock.time += at
+            world.clock.sleep(at)
             believed = [each.believes for each in processes if each.believes is not None]
             assert len(believed) <= 1
             # Who holds the lock has the greatest token there is: nobody ever held a greater one.
@@ -751,7 +762,7 @@ def test_a_clock_beyond_the_bound_breaks_exclusion() -> None:
     slow.act("begin")
     while slow.believes is None:
         slow.act("turn")
-    world.clock.time += TTL
+    world.clock.sleep(TTL)
     assert held(world.acquire("fast")).token == 2
     assert slow.believes is not None
 

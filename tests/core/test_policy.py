@@ -33,14 +33,13 @@ from perago_core.policy.state import (
 )
 from perago_core.ports import Entry
 from perago_core.values import Backing
+from perago_simulation.ports import SimulatedClock, SimulatedCoordination, SimulatedWorld
 from tests.core.conversations import (
     DROPPED,
     FINE,
     LOST,
     REFUSED,
     Machine,
-    MemoryClock,
-    MemoryCoordination,
     Mishap,
     Ports,
     Run,
@@ -75,11 +74,15 @@ class ProbedStore:
 class Cluster:
     """One true clock, one coordination store, any number of nodes."""
 
-    clock: MemoryClock = field(factory=MemoryClock)
-    coordination: MemoryCoordination = field(init=False)
+    simulated: SimulatedWorld = field(factory=SimulatedWorld)
 
-    def __attrs_post_init__(self) -> None:
-        self.coordination = MemoryCoordination(self.clock)
+    @property
+    def clock(self) -> SimulatedClock:
+        return self.simulated.clock()
+
+    @property
+    def coordination(self) -> SimulatedCoordination:
+        return self.simulated.coordination()
 
     def ports(self, *probes: Answer[p.Capability], **mishaps: list[Mishap]) -> Ports:
         """Give a node its view of the world."""
@@ -259,7 +262,7 @@ def test_auto_probes_thirty_times_with_doubling_waits_and_then_falls_back() -> N
     ports = cluster.ports(SILENT)
     end = resolved(run_to_rest(POLICY, settings(), ports))
     assert ports.count("probe") == PROBES_AUTO == 30
-    assert cluster.clock.slept == BACKOFF + [2.0] * 23
+    assert ports.slept() == BACKOFF + [2.0] * 23
     assert (end.backing, end.own) == (Backing.LOCKED, True)
     (stored,) = cluster.stored()
     assert stored.evidence is p.Evidence.INDETERMINATE
@@ -296,7 +299,7 @@ def test_enable_gives_up_after_ten_probes_and_stores_nothing() -> None:
     run = run_to_rest(POLICY, settings(p.Policy.ENABLE), ports)
     assert "none of 10 probes" in failed(run).reason
     assert ports.count("probe") == PROBES_ENABLE == 10
-    assert cluster.clock.slept == [*BACKOFF, 2.0, 2.0, 2.0]
+    assert ports.slept() == [*BACKOFF, 2.0, 2.0, 2.0]
     assert cluster.stored() == []
 
 
@@ -449,7 +452,7 @@ FIELDS = json.loads(encode_decision(POSITIVE))
 def test_what_cannot_be_read_is_never_taken_for_nothing(text: str) -> None:
     """D-2, S-28: malformed or newer, found by reading or met while storing: the node does not start."""
     cluster = Cluster()
-    cluster.coordination.values[decision_key(1)] = (text, None)
+    cluster.coordination.create_if_absent(decision_key(1), text)
     reading = cluster.ports(ATOMIC)
     assert "cannot be read" in failed(run_to_rest(POLICY, settings(), reading)).reason
     assert reading.count("probe") == 0
@@ -459,7 +462,7 @@ def test_what_cannot_be_read_is_never_taken_for_nothing(text: str) -> None:
     run = Run(POLICY, settings(), ports)
     while ports.count("probe") == 0:
         run.turn()
-    late.coordination.values[decision_key(1)] = (text, None)
+    late.coordination.create_if_absent(decision_key(1), text)
     run.rest()
     assert "cannot be read" in failed(run).reason
 
@@ -520,7 +523,7 @@ def test_storing_has_a_budget_of_its_own(mishap: Mishap) -> None:
     end = resolved(run_to_rest(POLICY, settings(), ports))
     assert (end.backing, end.own) == (Backing.ATOMIC, True)
     assert (ports.count("probe"), ports.count("create_if_absent")) == (2, 6)
-    assert cluster.clock.slept == [0.1, *BACKOFF[:5]]
+    assert ports.slept() == [0.1, *BACKOFF[:5]]
 
 
 @pytest.mark.clause("S-29")
@@ -540,7 +543,7 @@ def test_a_node_that_cannot_store_never_uses_its_own_finding(mishap: Mishap) -> 
     run = run_to_rest(POLICY, settings(), ports)
     assert "cannot agree: the decision was not stored in 10 tries" in failed(run).reason
     assert ports.count("create_if_absent") == STORES == 10
-    assert cluster.clock.slept == [*BACKOFF, 2.0, 2.0, 2.0]
+    assert ports.slept() == [*BACKOFF, 2.0, 2.0, 2.0]
     assert ports.count("probe") == 1
 
 

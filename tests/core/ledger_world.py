@@ -1,36 +1,33 @@
-"""A small world for the ledger and recovery: the three ports in memory, a call log, and faults at any single call.
+"""The simulated world as the tests of ledger and recovery use it: with a call log, and faults at any single call.
 
-It serves calls, not protocols: what a conversation yields is looked up here by port and method. A fault is named by the
-number of the call it strikes, so that a test can loop over all of them.
+A fault is named by the number of the call it strikes, whatever that call is, so that a test can loop over all of them;
+it may also end the conversation. The simulated world's own faults are named by method, and answer.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from enum import Enum
 from typing import Any, TypeVar
-
-from attrs import Factory, define
 
 from perago_core import ledger
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.ledger import Intent, SettlementKind, TargetIntent
 from perago_core.machine import codec
-from perago_core.plan import PublishPlan
-from perago_core.ports import Entry
 from perago_core.values import (
     Backing,
     Claim,
     Commit,
     CommitRef,
-    Head,
     Operation,
     Target,
     TaskSnapshot,
     TaskStatus,
 )
+from perago_simulation.ports import SimulatedWorld
+from perago_simulation.ports.objects import Branch
+from tests.core.world import ABLE_TO_ALL
 
 T = TypeVar("T")
 
@@ -64,99 +61,92 @@ class CrashedError(Exception):
     """The process is gone."""
 
 
-@define
-class World:
-    """Coordination store, versioned store and orchestrator in memory."""
+class World(SimulatedWorld):
+    """The simulated world, with commits of the names the cases use, and answers a test gives instead of a port.
 
-    entries: dict[str, str] = Factory(dict[str, str])
-    branches: dict[Target, Head] = Factory(dict[Target, Head])
-    commits: dict[CommitRef, Commit] = Factory(dict[CommitRef, Commit])
-    tasks: dict[tuple[str, str], TaskSnapshot] = Factory(dict[tuple[str, str], TaskSnapshot])
-    stored_claims: list[Claim] = Factory(list[Claim])
-    names: set[tuple[Target, str]] = Factory(set[tuple[Target, str]])
-    calls: list[Call] = Factory(list[Call])
-    time: int = 1000
-    always: dict[tuple[str, str], Answer[Any]] = Factory(dict[tuple[str, str], Answer[Any]])
+    ``tasks`` are what a reload says: the authority's word is the case here, also one that no orchestrator would give,
+    such as another task's. ``always`` answers every call of one method.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ABLE_TO_ALL)
+        for target in (MAIN, EU, FAR):
+            self.store().create(target, {})
+        self.tasks: dict[tuple[str, str], TaskSnapshot] = {}
+        self.calls: list[Call] = []
+        self.always: dict[tuple[str, str], Answer[Any]] = {}
 
     def copy(self) -> World:
-        return copy.deepcopy(self)
+        """Make another world in the same state; simulated ports are one of a kind, and not copied by ``deepcopy``."""
+        other = World()
+        other.clock().sleep(self.clock().now())
+        for name, repository in self.store().repositories.items():
+            other.store().repositories[name].commits.update(repository.commits)
+            other.store().repositories[name].branches = {
+                branch: Branch(found.at, dict(found.uncommitted)) for branch, found in repository.branches.items()
+            }
+        other.store().records = list(self.store().records)
+        for key, value in self.entries.items():
+            other.coordination().create_if_absent(key, value)
+        other.tasks, other.calls, other.always = dict(self.tasks), list(self.calls), dict(self.always)
+        return other
 
     def answer(self, call: Call) -> Answer[Any]:
         self.calls.append(call)
         if (call.port, call.method) in self.always:
             return self.always[call.port, call.method]
-        serve: Callable[..., Answer[Any]] = getattr(self, f"{call.port}_{call.method}")
-        return serve(*call.args)
-
-    # -- coordination
-
-    def coordination_get(self, key: str) -> Answer[Entry | None]:
-        return Done(Entry(key, self.entries[key]) if key in self.entries else None)
-
-    def coordination_create_if_absent(self, key: str, value: str) -> Answer[Entry]:
-        return Done(Entry(key, self.entries.setdefault(key, value)))
-
-    def coordination_swap(self, key: str, expected: str | None, value: str | None) -> Answer[bool]:
-        if self.entries.get(key) != expected:
-            return Done(value=False)
-        self.entries.pop(key, None)
-        if value is not None:
-            self.entries[key] = value
-        return Done(value=True)
-
-    def coordination_list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
-        return Done(tuple(Entry(key, self.entries[key]) for key in sorted(self.entries) if key.startswith(prefix)))
-
-    # -- orchestrator and clock
-
-    def orchestrator_reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
-        return Done(self.tasks.get((workflow_id, task_id)))
-
-    def clock_wall(self) -> Answer[int]:
-        self.time += 1
-        return Done(self.time)
-
-    # -- store
-
-    def store_head(self, target: Target) -> Answer[Head | None]:
-        return Done(self.branches.get(target))
-
-    def store_look(self, _repository: str, which: CommitRef) -> Answer[Commit | None]:
-        return Done(self.commits.get(which))
-
-    def store_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
-        return Done(tuple(c for c in self.stored_claims if (c.target, c.logical_task) == (target, logical_task)))
-
-    def store_open_staging(self, target: Target, name: str, _at: CommitRef) -> Answer[None]:
-        if (target, name) in self.names:
-            return NotDone("the name exists")
-        self.names.add((target, name))
-        return Done(None)
-
-    def store_drop(self, target: Target, name: str) -> Answer[None]:
-        self.names.discard((target, name))
-        return Done(None)
-
-    def store_publish(self, plan: PublishPlan) -> Answer[CommitRef]:
-        if plan.name is not None and (plan.target, plan.name) not in self.names:
-            return NotDone("the name is gone")
-        if self.branches[plan.target].commit.ref != plan.expected:
-            return NotDone("the head is another")
-        self.branches[plan.target] = Head(self.commits[plan.commit])
-        return Done(plan.commit)
+        if (call.port, call.method) == ("orchestrator", "reload"):
+            workflow_id, task_id = call.args
+            return Done(self.tasks.get((workflow_id, task_id)))
+        if call.port == "clock":
+            # Time passes between two readings. Two recoveries of one actor in one millisecond would name one anchor,
+            # and the second be refused; in another millisecond they are two.
+            self.clock().sleep(0.001)
+            return Done(getattr(self.clock(), call.method)(*call.args))
+        answer: Answer[Any] = getattr(getattr(self, call.port)(), call.method)(*call.args)
+        return answer
 
     # -- what tests put there and look at
 
     def commit(self, name: str, *parents: str, tree: str = "", message: str = "") -> CommitRef:
+        """Put a commit of this name into every repository: the store itself would give it a digest for a name."""
         made = Commit(ref(name), tuple(ref(each) for each in parents), tree or f"tree-of-{name}", message)
-        self.commits[made.ref] = made
+        for repository in self.store().repositories.values():
+            repository.commits[made.ref] = made
         return made.ref
 
     def point(self, target: Target, name: str, *, dirty: bool = False) -> None:
-        self.branches[target] = Head(self.commits[ref(name)], dirty)
+        stranger = self.stranger(target)
+        stranger.reset(ref(name))
+        if dirty:
+            stranger.write("left", b"behind")
+
+    def put(self, key: str, value: str | None) -> None:
+        """Write a key, whatever stands there; ``None`` removes it."""
+        assert self.coordination().swap(key, self.entries.get(key), value) == Done(value=True)
+
+    @property
+    def entries(self) -> dict[str, str]:
+        return {each.key: each.value for each in done(self.coordination().list(""))}
+
+    @property
+    def commits(self) -> Mapping[CommitRef, Commit]:
+        return self.store().repositories[MAIN.repository].commits
+
+    @property
+    def names(self) -> set[Target]:
+        """Give the branches that are nobody's target: the staging names."""
+        return self._branches().keys() - self.store().targets
 
     def heads(self) -> dict[Target, CommitRef]:
-        return {target: head.commit.ref for target, head in self.branches.items()}
+        return {target: at for target, at in self._branches().items() if target in self.store().targets}
+
+    def _branches(self) -> dict[Target, CommitRef]:
+        return {
+            Target(name, branch): found.at
+            for name, repository in self.store().repositories.items()
+            for branch, found in repository.branches.items()
+        }
 
     def under(self, prefix: str) -> list[str]:
         return sorted(key for key in self.entries if key.startswith(prefix))
@@ -344,7 +334,8 @@ def scene(
     world.point(armed.targets[0].target, HEADS[movement])
     if authority in TASKS:
         world.tasks["w", "t1"] = TASKS[authority]
-    world.stored_claims += [claim_like(armed, target=each.target) for each in armed.targets]
+    for each in armed.targets:
+        world.store().claim(claim_like(armed, target=each.target))
     world.calls.clear()
     return world, armed
 

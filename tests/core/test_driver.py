@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from io import BytesIO
 from typing import Any
 
 import pytest
 from attrs import evolve
 
 from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcome
-from perago_core.answers import Event
+from perago_core.answers import Answer, Done, Event
 from perago_core.attempt import AttemptState, Phase, messages, start, step
-from perago_core.attempt.messages import AttemptLost, BodyDone, BodyFailed, DeadlineExceeded, StagingWanted
+from perago_core.attempt.messages import AttemptLost, BodyDone, BodyEvent, DeadlineExceeded
 from perago_core.budget import PublishBudget
 from perago_core.errors import ProtocolError
 from perago_core.failpoints import Edge, Failpoint
+from perago_core.ports import Sink
 from perago_core.results import Acceptance, Classification, Completed, Failed, Outcome
-from perago_core.values import Attempt, Backing, Operation, TaskStatus
-from tests.core.world import INPUT, TARGET, CrashError, Fault, World
+from perago_core.values import Attempt, Backing, Operation, Target, TaskSnapshot
+from perago_simulation.ports import Asynchronous, Fault
+from tests.core.world import INPUT, TARGET, Answering, CrashError, World, changes_nothing, writes
 
 BACKINGS = [(backing, ledger) for backing in Backing for ledger in (False, True)]
 STRONG = [(backing, ledger) for backing, ledger in BACKINGS if backing is not Backing.SOFT]
@@ -39,10 +42,8 @@ def retry_until_accepted(world: World, backing: Backing, *, ledger: bool, first:
     """Let the orchestrator give up what is open, wait out leases, and run fresh attempts until one is accepted."""
     result: Outcome | None = None
     for number in (first, first + 1):
-        for task in list(world.orchestrator.tasks.values()):
-            if task.status.is_open:
-                world.orchestrator.end(task.task_id, TaskStatus.TIMED_OUT)
-        world.clock.sleep(60)
+        world.give_up_open_tasks()
+        world.clock().sleep(60)
         attempt = world.attempt(number, backing, ledger=ledger)
         result = drive(attempt, world.ports())
         if isinstance(result.result, Completed):
@@ -52,9 +53,9 @@ def retry_until_accepted(world: World, backing: Backing, *, ledger: bool, first:
 
 def check_at_rest(world: World) -> None:
     """S-01, S-02b, S-03: what was accepted is on the branch, alone, and the tip is clean."""
-    accepted = world.orchestrator.accepted()
+    accepted = world.accepted()
     assert accepted, "somebody must have been accepted"
-    history = world.store.history()
+    history = world.history()
     assert all(ref in history for ref in accepted)
     assert history in ([accepted[-1], INPUT], [INPUT])
 
@@ -64,23 +65,24 @@ def check_at_rest(world: World) -> None:
 def test_first_publish_moves_the_target_from_input_to_exactly_one_commit(backing: Backing, ledger: bool) -> None:
     """P-08, P-24, P-26, S-04: A -> P, nothing left behind."""
     world = World()
-    result = drive(world.attempt(1, backing, ledger=ledger), world.ports())
+    attempt = world.attempt(1, backing, ledger=ledger)
+    result = drive(attempt, saying(world, BodyDone(attempt.execution, changed=True, output='{"rows":1}')))
     assert isinstance(result.result, Completed)
-    assert world.store.history() == [result.result.ref, INPUT]
+    assert world.history() == [result.result.ref, INPUT]
     assert result.result.output == '{"rows":1}'
-    assert world.store.branches.keys() == {TARGET.branch}
-    assert (world.workspace.removed, result.left_behind) == (["run-1"], ())
-    assert world.coordination.leases == {}
+    assert world.branches() == {TARGET.branch}
+    assert (world.workspace().places(), result.left_behind) == ((), ())
+    assert world.coordination().leases() == ()
 
 
 @by_backing
 def test_unchanged_body_completes_without_a_commit(backing: Backing, ledger: bool) -> None:
     """P-09, P-33, S-12, T-P8: the output is the input and no commit was made, not even an empty one."""
     world = World()
-    world.workspace.tree = None
-    result = drive(world.attempt(1, backing, ledger=ledger), world.ports())
+    result = drive(world.attempt(1, backing, ledger=ledger, body=changes_nothing), world.ports())
     assert isinstance(result.result, Completed)
-    assert (result.result.ref, world.store.history(), world.store.minted) == (INPUT, [INPUT], 0)
+    assert (result.result.ref, world.history()) == (INPUT, [INPUT])
+    assert world.store().repositories[TARGET.repository].commits.keys() == {INPUT}
 
 
 @by_backing
@@ -88,11 +90,10 @@ def test_retry_replaces_an_abandoned_publication(backing: Backing, ledger: bool)
     """P-10, P-16, CW-18, L-03: history is A -> C, never A -> H -> C."""
     world = World()
     abandoned = world.abandon(backing, ledger=ledger)
-    world.workspace.tree = "tree-2"
-    result = drive(world.attempt(2, backing, ledger=ledger), world.ports())
+    result = drive(world.attempt(2, backing, ledger=ledger, body=writes(b"2")), world.ports())
     assert isinstance(result.result, Completed)
-    assert world.store.history() == [result.result.ref, INPUT]
-    assert abandoned not in world.store.history()
+    assert world.history() == [result.result.ref, INPUT]
+    assert abandoned not in world.history()
 
 
 @by_backing
@@ -100,10 +101,9 @@ def test_unchanged_retry_takes_an_abandoned_publication_off_the_target(backing: 
     """P-11, CW-25: the abandoned commit is never presented as this attempt's output."""
     world = World()
     world.abandon(backing, ledger=ledger)
-    world.workspace.tree = None
-    result = drive(world.attempt(2, backing, ledger=ledger), world.ports())
+    result = drive(world.attempt(2, backing, ledger=ledger, body=changes_nothing), world.ports())
     assert isinstance(result.result, Completed)
-    assert (result.result.ref, world.store.history()) == (INPUT, [INPUT])
+    assert (result.result.ref, world.history()) == (INPUT, [INPUT])
 
 
 @pytest.mark.clause("S-10")
@@ -122,12 +122,11 @@ def test_read_only_task_touches_nothing() -> None:
 def test_a_strangers_commit_is_never_replaced(backing: Backing, ledger: bool) -> None:
     """K-08, S-15, P-22: a child of the input without a claim record refuses, and stays."""
     world = World()
-    stranger = world.store.make(INPUT, "tree-stranger")
-    world.store.branches[TARGET.branch] = stranger.ref
+    stranger = world.stranger(TARGET).commit({"data": b"of a stranger"})
     result = drive(world.attempt(1, backing, ledger=ledger), world.ports())
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.HEAD_NOT_REPLACEABLE
-    assert world.store.history() == [stranger.ref, INPUT]
+    assert world.history() == [stranger, INPUT]
 
 
 @by_strong_backing
@@ -136,6 +135,7 @@ def test_second_delivery_of_one_attempt_stays_silent(backing: Backing, ledger: b
     world = World()
     first = world.attempt(1, backing, ledger=ledger)
     duplicate = evolve(first, execution="run-1b")
+    world.workspace().accept(duplicate, writes())
 
     def stop_before_publish(point: Failpoint) -> None:
         if str(point) == "store.publish.before":
@@ -147,7 +147,7 @@ def test_second_delivery_of_one_attempt_stays_silent(backing: Backing, ledger: b
     assert result.result is None
     assert result.silence is not None
     assert result.silence.classification is Classification.CLAIM_LOST
-    assert (world.orchestrator.reports, world.store.history()) == ([], [INPUT])
+    assert (world.results(), world.history()) == ([], [INPUT])
 
 
 def calls_of(backing: Backing, *, ledger: bool) -> list[Failpoint]:
@@ -158,23 +158,37 @@ def calls_of(backing: Backing, *, ledger: bool) -> list[Failpoint]:
     return [point for point in seen if point.edge is Edge.BEFORE]
 
 
-def nth_fault(points: list[Failpoint], index: int, fault: Fault) -> dict[str, dict[str, list[Fault | None]]]:
-    point = points[index]
-    earlier = sum(1 for each in points[:index] if (each.port, each.method) == (point.port, point.method))
-    return {point.port: {point.method: [*([None] * earlier), fault]}}
+def saying(world: World, event: BodyEvent) -> Ports:
+    """Give ports whose bodies run, and say this of it."""
+    return ports_with(world, workspace=Answering(world.workspace(), "run", lambda *_: Done(event)))
+
+
+def ports_with(world: World, **others: Any) -> Ports:  # noqa: ANN401  whatever stands in for a port
+    """Give the world's ports, some of them replaced."""
+    ports: dict[str, Any] = {
+        "orchestrator": world.orchestrator(),
+        "store": world.store(),
+        "workspace": world.workspace(),
+        "coordination": world.coordination(),
+        "clock": world.clock(),
+    }
+    return Ports(**{**ports, **others})
 
 
 @pytest.mark.clause("P-30")
-@pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
+@pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.name.lower())
 @by_backing
 def test_any_single_call_going_wrong_loses_nothing(backing: Backing, ledger: bool, fault: Fault) -> None:
     """N-04, S-05, S-01, L-02, P-30, P-31, P-32: refuse, lose or drop each call once; a retry still ends it all well."""
     points = calls_of(backing, ledger=ledger)
     for index in range(len(points)):
         world = World()
-        ports = world.ports(nth_fault(points, index, fault))
-        result = drive(world.attempt(1, backing, ledger=ledger), ports)
-        if result.acceptance is not Acceptance.ACCEPTED and not world.orchestrator.accepted():
+        attempt = world.attempt(1, backing, ledger=ledger)
+        point = points[index]
+        earlier = sum((each.port, each.method) == (point.port, point.method) for each in points[:index])
+        world.fail(f"{point.port}.{point.method}", *[None] * earlier, fault)
+        result = drive(attempt, world.ports())
+        if result.acceptance is not Acceptance.ACCEPTED and not world.accepted():
             retry_until_accepted(world, backing, ledger=ledger)
         check_at_rest(world)
 
@@ -195,27 +209,9 @@ def test_a_crash_at_any_call_loses_nothing(backing: Backing, ledger: bool, edge:
 
         with pytest.raises(CrashError):
             drive(world.attempt(1, backing, ledger=ledger), world.ports(reached=crash))
-        if not world.orchestrator.accepted():
+        if not world.accepted():
             retry_until_accepted(world, backing, ledger=ledger)
         check_at_rest(world)
-
-
-class Asynchronous:
-    """The same port with coroutines for methods."""
-
-    def __init__(self, port: object) -> None:
-        self._port = port
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method: Callable[..., Any] = getattr(self._port, name)
-        if name == "sink":
-            return method
-
-        async def call(*args: object) -> object:
-            await asyncio.sleep(0)
-            return method(*args)
-
-        return call
 
 
 @by_backing
@@ -224,10 +220,7 @@ def test_asynchronous_driver_makes_the_same_calls(backing: Backing, ledger: bool
     seen: list[Failpoint] = []
     world = World()
     attempt = world.attempt(1, backing, ledger=ledger)
-    names = ("orchestrator", "store", "workspace", "coordination", "clock")
-    wrapped: dict[str, Any] = {name: Asynchronous(getattr(world, name)) for name in names}
-    ports = Ports(**wrapped, reached=seen.append)
-    result = asyncio.run(adrive(attempt, ports))
+    result = asyncio.run(adrive(attempt, world.asynchronous_ports(reached=seen.append)))
     assert isinstance(result.result, Completed)
     assert [point for point in seen if point.edge is Edge.BEFORE] == calls_of(backing, ledger=ledger)
 
@@ -244,13 +237,12 @@ def test_asynchronous_port_that_raises_has_not_answered() -> None:
             return call
 
     wrapped: dict[str, Any] = {
-        "orchestrator": Asynchronous(world.orchestrator),
-        "store": Asynchronous(world.store),
-        "workspace": Broken(world.workspace),
-        "clock": Asynchronous(world.clock),
+        "orchestrator": Asynchronous(world.orchestrator()),
+        "store": Asynchronous(world.store()),
+        "workspace": Broken(world.workspace()),
+        "clock": Asynchronous(world.clock()),
     }
-    ports = Ports(**wrapped)
-    result = asyncio.run(adrive(world.attempt(1), ports))
+    result = asyncio.run(adrive(world.attempt(1), Ports(**wrapped)))
     assert isinstance(result.result, Failed)
     assert "workspace.prepare raised OSError: prepare" in result.result.refusal.actual
 
@@ -266,8 +258,7 @@ def test_port_that_raises_or_answers_nonsense_is_unknown() -> None:
         def remove(self, _attempt: Attempt) -> None:
             raise OSError("disk")
 
-    ports = world.ports(workspace=Nonsense())
-    result = drive(world.attempt(1), ports)
+    result = drive(world.attempt(1), ports_with(world, workspace=Nonsense()))
     assert isinstance(result.result, Failed)
     assert "answered str" in result.result.refusal.actual
     assert result.left_behind == ("workspace",)
@@ -281,9 +272,8 @@ def test_a_clock_that_fails_is_the_runtimes_own_bug() -> None:
         def now(self) -> float:
             raise OSError("no clock")
 
-    ports = world.ports(clock=Stopped())
     with pytest.raises(OSError, match="no clock"):
-        drive(world.attempt(1), ports)
+        drive(world.attempt(1), ports_with(world, clock=Stopped()))
 
 
 def test_observer_sees_every_step_and_can_change_none() -> None:
@@ -325,29 +315,28 @@ def test_interruption_before_publishing_publishes_nothing(backing: Backing) -> N
 
         result = drive(attempt, world.ports(), interrupts=lost)
         assert (result.result is None) is (backing is not Backing.SOFT)
-        assert (world.store.history(), world.store.branches.keys() - {TARGET.branch}) == ([INPUT], set())
+        assert (world.history(), world.branches() - {TARGET.branch}) == ([INPUT], set())
 
 
 @pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
-@pytest.mark.parametrize("end", [Fault.DROPPED, BodyFailed("whoever runs", "stopped")], ids=["lost", "failed"])
-def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(
-    backing: Backing,
-    end: Fault | BodyFailed,
-) -> None:
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "failed"])
+def test_a_body_stopped_because_its_attempt_is_lost_reports_nothing_of_its_own(backing: Backing, lost: bool) -> None:
     """A stale worker's FAILED could end the attempt of its successor under the same task id (W-21, S-40)."""
     world = World()
-    attempt = world.attempt(1, backing)
+
+    def stopped(_files: object) -> None:
+        raise RuntimeError("stopped")
+
+    attempt = world.attempt(1, backing, body=stopped)
+    world.fail("workspace.run", Fault.DROPPED if lost else None)
     asked = iter([None, AttemptLost("the heartbeat found another worker")])
-    if isinstance(end, BodyFailed):
-        world.workspace.events.append(evolve(end, execution=attempt.execution))
 
     def interrupts(state: AttemptState) -> Event | None:
         return next(asked, None) if state.phase is Phase.BODY else None
 
-    ports = world.ports({"workspace": {"run": [end if isinstance(end, Fault) else None]}})
-    result = drive(attempt, ports, interrupts=interrupts)
+    result = drive(attempt, world.ports(), interrupts=interrupts)
     assert (result.result is None) is (backing is not Backing.SOFT)
-    assert world.store.history() == [INPUT]
+    assert world.history() == [INPUT]
 
 
 @pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
@@ -364,7 +353,7 @@ def test_an_interruption_that_is_told_for_ever_ends_the_execution_all_the_same(b
     result = drive(world.attempt(1, backing), world.ports(), interrupts=interrupts)
     late = phase in {Phase.REPORT, Phase.CLEAN_UP}
     assert isinstance(result.result, Completed) is late
-    assert world.store.branches.keys() == {TARGET.branch}
+    assert world.branches() == {TARGET.branch}
 
 
 def test_interruption_while_publishing_is_an_unknown_publication() -> None:
@@ -378,39 +367,46 @@ def test_interruption_while_publishing_is_an_unknown_publication() -> None:
     result = drive(world.attempt(1, Backing.CONDITIONAL), world.ports(), interrupts=interrupts)
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.DEADLINE_EXCEEDED
-    assert world.store.history() == [INPUT]
+    assert world.history() == [INPUT]
 
 
 def test_past_its_own_deadline_an_attempt_sends_nothing_and_says_nothing() -> None:
     """A reload that looks fine does not help once the deadline counted from the last good heartbeat has passed."""
     for backing, ledger in STRONG:
         world = World()
-        world.clock.sleep(10)
+        world.clock().sleep(10)
         result = drive(world.attempt(1, backing, ledger=ledger), world.ports(), attempt_until=lambda: 5.0)
         assert result.result is None
         assert result.silence is not None
         assert result.silence.classification is Classification.ATTEMPT_LATE
-        assert (world.store.history(), world.orchestrator.reports) == ([INPUT], [])
+        assert (world.history(), world.results()) == ([INPUT], [])
 
 
 def test_body_may_write_while_it_runs() -> None:
     """B7: a fence comes before that staging opens; fences 1 and 2 follow as usual."""
     for backing, ledger in BACKINGS:
         world = World()
-        attempt = world.attempt(1, backing, ledger=ledger)
-        world.workspace.events = [StagingWanted("run-1"), StagingWanted("run-1"), BodyDone("run-1", changed=True)]
-        ports = world.ports()
-        result = drive(attempt, ports)
+
+        def body(_files: object) -> Generator[None, Sink, None]:
+            for number in range(2):
+                sink = yield
+                stored = sink.put(f"part-{number}", BytesIO(b"written while it runs"))
+                assert isinstance(stored, Done)
+                assert sink.link((stored.value,)) == Done(None)
+
+        result = drive(world.attempt(1, backing, ledger=ledger, body=body), world.ports())
         assert isinstance(result.result, Completed)
-        assert world.store.history() == [result.result.ref, INPUT]
+        assert world.history() == [result.result.ref, INPUT]
+        listed = world.store().read(TARGET.repository, result.result.ref).list("part-")
+        assert isinstance(listed, Done)
+        assert [each.path for each in listed.value] == ["part-0", "part-1"]
 
 
 def test_completion_of_another_execution_is_dropped_and_nothing_is_run_twice() -> None:
     """P-40, T-P6: the port answered for somebody else, so its true answer counts as lost."""
     world = World()
     attempt = world.attempt(1)
-    world.workspace.events = [BodyDone("run-0", changed=True)]
-    result = drive(attempt, world.ports())
+    result = drive(attempt, saying(world, BodyDone("run-0", changed=True)))
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.BODY_LOST
 
@@ -455,21 +451,21 @@ def test_unclean_predecessor_makes_the_successor_wait_and_keep_its_lease_alive()
     """W-23, W-24, S-24: the takeover interval passes on the clock, with the lease renewed meanwhile."""
     world = World()
     world.abandon(Backing.LOCKED, ledger=False)
-    before = world.clock.time
+    before = world.clock().now()
     result = drive(world.attempt(2, Backing.LOCKED), world.ports())
     assert isinstance(result.result, Completed)
-    assert world.clock.time - before >= PublishBudget().takeover_wait
+    assert world.clock().now() - before >= PublishBudget().takeover_wait
 
 
 def test_lease_that_cannot_be_renewed_during_the_wait_is_lost() -> None:
     """W-20, W-22, S-25: no answer until the local deadline, so nothing is published."""
     world = World()
     abandoned = world.abandon(Backing.LOCKED, ledger=False)
-    ports = world.ports({"coordination": {"keep_alive": [Fault.DROPPED] * 20}})
-    result = drive(world.attempt(2, Backing.LOCKED), ports)
+    world.fail("coordination.keep_alive", *[Fault.DROPPED] * 20)
+    result = drive(world.attempt(2, Backing.LOCKED), world.ports())
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.LEASE_LOST
-    assert world.store.history() == [abandoned, INPUT]
+    assert world.history() == [abandoned, INPUT]
 
 
 def test_lease_lost_between_two_steps_refuses() -> None:
@@ -479,12 +475,12 @@ def test_lease_lost_between_two_steps_refuses() -> None:
 
     def time_passes(point: Failpoint) -> None:
         if str(point) == "store.staging_names.after":
-            world.clock.sleep(30)
+            world.clock().sleep(30)
 
     result = drive(attempt, world.ports(reached=time_passes))
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.LEASE_LOST
-    assert world.store.history() == [INPUT]
+    assert world.history() == [INPUT]
 
 
 @pytest.mark.clause("W-17")
@@ -498,7 +494,6 @@ def test_busy_lease_refuses_without_waiting() -> None:
 
     with pytest.raises(CrashError):
         drive(world.attempt(1, Backing.LOCKED), world.ports(reached=stop))
-    world.orchestrator.end("task-1", TaskStatus.TIMED_OUT)
     result = drive(world.attempt(2, Backing.LOCKED), world.ports())
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.LEASE_BUSY
@@ -507,15 +502,17 @@ def test_busy_lease_refuses_without_waiting() -> None:
 def test_lease_is_not_released_after_an_unknown_publication() -> None:
     """Architecture 5: whoever comes next must meet an unclean release and wait."""
     world = World()
-    faults = {"store": {"publish": [Fault.DROPPED], "drop": [Fault.DROPPED]}}
-    drive(world.attempt(1, Backing.LOCKED), world.ports(faults))
-    assert len(world.coordination.leases) == 1
+    world.fail("store.publish", Fault.DROPPED)
+    world.fail("store.drop", Fault.DROPPED)
+    drive(world.attempt(1, Backing.LOCKED), world.ports())
+    assert len(world.coordination().leases()) == 1
 
 
 def test_release_that_is_not_certain_is_left_behind_and_said_so() -> None:
     """P-32, T-W16: the result stands."""
     world = World()
-    result = drive(world.attempt(1, Backing.LOCKED), world.ports({"coordination": {"revoke": [Fault.DROPPED]}}))
+    world.fail("coordination.revoke", Fault.DROPPED)
+    result = drive(world.attempt(1, Backing.LOCKED), world.ports())
     assert isinstance(result.result, Completed)
     assert result.left_behind == ("lease",)
 
@@ -523,10 +520,11 @@ def test_release_that_is_not_certain_is_left_behind_and_said_so() -> None:
 def test_clean_up_tries_everything_whatever_fails() -> None:
     """P-32, S-32: a name that cannot be dropped does not keep the workspace from being removed."""
     world = World()
-    result = drive(world.attempt(1), world.ports({"store": {"drop": [Fault.REFUSED]}}))
+    world.fail("store.drop", Fault.REFUSED)
+    result = drive(world.attempt(1), world.ports())
     assert isinstance(result.result, Completed)
     assert [each.partition(" perago-")[0] for each in result.left_behind] == ["staging name"]
-    assert world.workspace.removed == ["run-1"]
+    assert world.workspace().places() == ()
 
 
 @pytest.mark.clause("H-11")
@@ -534,16 +532,14 @@ def test_accepted_maintenance_lets_an_opted_in_logical_attempt_through_and_no_ot
     """H-11 to H-16, N-12: the pair of tests that must pass together."""
     for opted_in in (False, True):
         world = World()
-        world.workspace.tree = "tree-compacted"
         compaction = world.attempt(
-            1, Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE, logical_task="compact"
+            1, Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE, step="compact", body=writes(b"compacted")
         )
         assert isinstance(drive(compaction, world.ports()).result, Completed)
-        world.workspace.tree = "tree-logical"
-        logical = world.attempt(2, Backing.ATOMIC, ledger=True, over_maintenance=opted_in)
+        logical = world.attempt(2, Backing.ATOMIC, ledger=True, over_maintenance=opted_in, body=writes(b"logical"))
         result = drive(logical, world.ports())
         assert isinstance(result.result, Completed) is opted_in
-        assert len(world.store.history()) == (3 if opted_in else 2)
+        assert len(world.history()) == (3 if opted_in else 2)
 
 
 @pytest.mark.clause("L-08", "R-21")
@@ -551,8 +547,13 @@ def test_open_intent_nobody_can_settle_refuses_with_its_operation_id() -> None:
     """R-21, L-08, T-O13: recovery required, and the refusal names what is open."""
     world = World()
     world.abandon(Backing.ATOMIC, ledger=True)
-    del world.orchestrator.tasks["task-1"]
-    result = drive(world.attempt(2, Backing.ATOMIC, ledger=True), world.ports())
+    attempt = world.attempt(2, Backing.ATOMIC, ledger=True)
+
+    def knows_only_this(answer: Answer[TaskSnapshot | None], _workflow_id: str, task_id: str) -> Answer[Any]:
+        return answer if task_id == attempt.task_id else Done(None)
+
+    forgetful = Answering(world.orchestrator(), "reload", knows_only_this)
+    result = drive(attempt, ports_with(world, orchestrator=forgetful))
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.RECOVERY_REQUIRED
     assert "run-1" in result.result.refusal.actual
@@ -562,7 +563,7 @@ def test_open_intent_nobody_can_settle_refuses_with_its_operation_id() -> None:
 def test_policy_epoch_that_moved_refuses() -> None:
     """S-26: workers of two policies never publish beside each other."""
     world = World()
-    world.coordination.entries["decision/0000000007"] = ("{}", None)
+    world.coordination().create_if_absent("decision/0000000007", "{}")
     result = drive(world.attempt(1, Backing.ATOMIC, ledger=True), world.ports())
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.POLICY_CHANGED
@@ -577,10 +578,9 @@ def test_costs_are_flat_in_history_branches_and_settled_intents() -> None:
             world = World()
             at = INPUT
             for number in range(size):
-                at = world.store.make(at, f"tree-old-{number}").ref
-                world.store.branches[f"other-{number}"] = at
-                world.coordination.entries[f"settled/old-{number}"] = ("{}", None)
-            world.store.branches[TARGET.branch] = at
+                at = world.stranger(TARGET).commit({"old": b"%d" % number})
+                world.stranger(Target(TARGET.repository, f"other-{number}")).recreate(at)
+                world.coordination().create_if_absent(f"settled/old-{number}", "{}")
             ports = world.ports()
             result = drive(world.attempt(1, backing, ledger=ledger, input=at), ports)
             assert isinstance(result.result, Completed)
@@ -625,8 +625,8 @@ def test_owner_that_cannot_be_asked_about_is_not_replaced(backing: Backing, ledg
     world = World()
     abandoned = world.abandon(backing, ledger=ledger)
     fences = 2
-    ports = world.ports({"orchestrator": {"reload": [*([None] * fences), Fault.DROPPED]}})
-    result = drive(world.attempt(2, backing, ledger=ledger), ports)
+    world.fail("orchestrator.reload", *[None] * fences, Fault.DROPPED)
+    result = drive(world.attempt(2, backing, ledger=ledger), world.ports())
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.CLAIMS_UNREADABLE
-    assert world.store.history() == [abandoned, INPUT]
+    assert world.history() == [abandoned, INPUT]

@@ -120,8 +120,8 @@ def test_a_record_that_cannot_be_understood_is_refused_and_kept(spoil: Callable[
     """R-19: newer, malformed or misplaced; never guessed, never removed."""
     world, intent = _armed()
     key = records.intent_key("op-1")
-    world.entries[key] = json.dumps(spoil(json.loads(encode(intent))))
-    before = dict(world.entries)
+    world.put(key, json.dumps(spoil(json.loads(encode(intent)))))
+    before = world.entries
     answer = run(read_record(Intent, key), world)
     assert isinstance(done(answer), Unreadable)
     assert key in str(done(answer))
@@ -220,7 +220,7 @@ def test_a_record_or_pointer_that_stands_and_differs_is_not_ours() -> None:
         (records.open_key(MAIN, "op-1"), pointer("op-2")),
     ):
         world = empty_world()
-        world.entries[key] = value
+        world.put(key, value)
         assert isinstance(run(ledger.arm(intent_of()), world), NotDone)
         assert world.entries[key] == value
 
@@ -263,7 +263,7 @@ def test_a_settled_intent_is_never_confirmed() -> None:
     """S-21: armed, confirmed, settled, and never back."""
     world, intent = _armed()
     done(run(_settle(intent, SettlementKind.NOT_PUBLISHED), world))
-    before = dict(world.entries)
+    before = world.entries
     assert isinstance(run(ledger.confirm(intent, {MAIN: P1}), world), NotDone)
     assert world.entries == before
 
@@ -308,7 +308,7 @@ def test_settling_twice_changes_nothing() -> None:
     """S-21: exactly one audit record, the first."""
     world, intent = _armed()
     done(run(_settle(intent), world))
-    before = dict(world.entries)
+    before = world.entries
     done(run(ledger.settle(intent, SettlementKind.NOT_PUBLISHED, MOVED, "somebody else", 99), world))
     assert world.entries == before
 
@@ -362,7 +362,7 @@ def test_a_settlement_or_audit_that_cannot_be_read_is_refused_and_kept() -> None
     """R-19."""
     for key in (records.settled_key("op-1"), records.audit_key("op-1")):
         world, intent = _armed()
-        world.entries[key] = '{"schema": 2}'
+        world.put(key, '{"schema": 2}')
         answer = run(_settle(intent), world)
         assert isinstance(answer, NotDone)
         assert world.entries[key] == '{"schema": 2}'
@@ -391,7 +391,7 @@ def test_closing_keeps_what_it_does_not_know() -> None:
     """R-19: a record, a pointer that another program wrote stays."""
     for key in (records.intent_key("op-1"), records.open_key(MAIN, "op-1")):
         world, intent = _armed()
-        world.entries[key] = '{"schema": 2}'
+        world.put(key, '{"schema": 2}')
         answer = run(close(Settlement("op-1", SettlementKind.ACCEPTED, MOVED), intent), world)
         assert isinstance(answer, NotDone)
         assert world.entries[key] == '{"schema": 2}'
@@ -465,7 +465,7 @@ def test_maintenance_that_cannot_be_written_or_read_refuses() -> None:
     key = records.maintained_key(MAIN, P1)
     for text in ('{"schema": 2}', encode(Maintained(A, ref("p2")))):
         world, intent = _armed(operation=Operation.MAINTENANCE)
-        world.entries[key] = text
+        world.put(key, text)
         assert isinstance(run(_settle(intent), world), NotDone)
         assert isinstance(run(ledger.maintained(MAIN), world), NotDone)
         assert world.entries[key] == text
@@ -481,7 +481,7 @@ def test_every_intent_is_listed_whether_a_target_points_to_it_or_not() -> None:
     assert done(run(ledger.list_intents(), world)) == (first, stray)
     done(run(ledger.forget(stray), world))
     assert done(run(ledger.list_intents(), world)) == (first,)
-    world.entries[records.intent_key("op-3")] = '{"schema": 2}'
+    world.put(records.intent_key("op-3"), '{"schema": 2}')
     assert isinstance(run(ledger.list_intents(), world), NotDone)
 
 
@@ -490,9 +490,9 @@ def test_the_epoch_is_the_highest_decision() -> None:
     world = empty_world()
     assert done(run(ledger.read_epoch(), world)) == 0
     for epoch in (2, 10, 9):
-        world.entries[decision_key(epoch)] = "whatever"
+        world.put(decision_key(epoch), "whatever")
     assert done(run(ledger.read_epoch(), world)) == 10
-    world.entries["decision/next"] = "a newer program's"
+    world.put("decision/next", "a newer program's")
     assert isinstance(run(ledger.read_epoch(), world), NotDone)
 
 

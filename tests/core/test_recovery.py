@@ -43,7 +43,7 @@ from perago_core.recovery import (
     sweep,
 )
 from perago_core.recovery.classify import AUTHORITIES, MOVEMENTS, Trail, authority, classify, next_look
-from perago_core.values import Backing, Commit, Head, Maintained, Operation, TaskStatus
+from perago_core.values import Backing, Head, Maintained, Operation, TaskStatus
 from tests.core.ledger_world import (
     DEAD,
     EU,
@@ -103,7 +103,7 @@ def _assert_recovered(world: World, intent: Intent, kind: SettlementKind) -> Non
     heads = world.heads()
     untouched = {MAIN, EU, FAR} - {each.target for each in intent.targets}
     assert all(heads[target] == A for target in untouched)
-    before = dict(world.entries)
+    before = world.entries
     world.calls.clear()
     again = _sweep(world, Mode.EXCLUSIVE)
     assert (again.outcomes, again.unresolved, world.writes()) == ((), (), [])
@@ -273,7 +273,7 @@ def test_the_decision_table_holds_for_every_combination(
 ) -> None:
     """R-13, R-14, S-21, S-22, K-01, K-02, D-6, T-O3, T-O9: authority x movement x mode, armed and confirmed."""
     world, intent = scene(says, movement, confirmed=confirmed)
-    heads, entries = world.heads(), dict(world.entries)
+    heads, entries = world.heads(), world.entries
     found = _one(world, mode)
     expected = _decision(says, movement, mode)
     assert (found.authority, found.movement) == (says, movement)
@@ -322,7 +322,7 @@ def test_an_unanswered_authority_or_target_defers() -> None:
         for answer in (Unknown("silence"), NotDone("no")):
             world, _ = scene("dead", "buried")
             world.always[port, method] = answer
-            entries = dict(world.entries)
+            entries = world.entries
             found = _one(world)
             refused = (method, answer) == ("look", NotDone("no"))
             assert found.ending is (Ending.REFUSED if refused else Ending.DEFERRED)
@@ -377,7 +377,7 @@ def test_accepted_over_maintenance_is_found_by_the_accepted_ref() -> None:
 def test_accepted_maintenance_becomes_known_to_the_sweep_that_finds_it() -> None:
     """H-15, H-16, T-O14: the writer that swept may rebase over it at once."""
     world, _ = scene("ours", "ours", intent=intent_of(operation=Operation.MAINTENANCE))
-    world.entries["decision/0000000003"] = "whatever"
+    world.put("decision/0000000003", "whatever")
     swept = _sweep(world)
     assert swept.maintained == (Maintained(A, P1),)
     assert swept.epoch == 3
@@ -428,7 +428,7 @@ def test_nothing_comes_between_the_last_look_and_the_move() -> None:
 def test_a_look_alike_of_an_accepted_commit_is_never_taken_back() -> None:
     """S-16, T-O1: deterministic attempts give equal trees; the second was accepted, the first is being recovered."""
     world, intent = scene("dead", "ours")
-    world.stored_claims.append(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
     world.tasks["w", "t2"] = task(TaskStatus.COMPLETED, task_id="t2", result_execution="e2", result_ref=P1)
     assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
     assert world.heads()[MAIN] == P1
@@ -443,16 +443,16 @@ def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(spoil: str)
     backing = Backing.SOFT if spoil == "soft" else Backing.CONDITIONAL
     world, intent = scene("dead", "ours", intent=intent_of(backing=backing))
     if spoil.startswith("rival"):
-        world.stored_claims.append(claim_like(intent, task_id="t2", number=2, execution="e2"))
+        world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
     if spoil == "rival lives":
         world.tasks["w", "t2"] = task(TaskStatus.IN_PROGRESS, task_id="t2")
     if spoil == "own claim gone":
-        world.stored_claims.clear()
+        world.store().records.clear()
     if spoil == "dirty":
         world.point(MAIN, "p1", dirty=True)
     if spoil == "plan for another head":
         plan = Prepared("op-1", "earlier", GROUNDS, (Movement(MAIN, ref("p0"), A),))
-        world.entries[records.prepared_key("op-1")] = codec.dumps(plan)
+        world.put(records.prepared_key("op-1"), codec.dumps(plan))
     assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
     assert world.heads()[MAIN] == P1
     _assert_recovered(world, intent, K.ABANDONED)
@@ -461,8 +461,8 @@ def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(spoil: str)
 def test_a_dead_rival_with_the_same_tree_does_not_stand_in_the_way() -> None:
     """S-16: every commit removed belongs to dead attempts."""
     world, intent = scene("dead", "ours")
-    world.stored_claims.append(claim_like(intent, task_id="t2", number=2, execution="e2"))
-    world.stored_claims.append(claim_like(intent, task_id="t3", number=3, execution="e3", tree="another"))
+    world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    world.store().claim(claim_like(intent, task_id="t3", number=3, execution="e3", tree="another"))
     world.tasks["w", "t2"] = task(TaskStatus.FAILED, task_id="t2")
     assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
 
@@ -470,7 +470,7 @@ def test_a_dead_rival_with_the_same_tree_does_not_stand_in_the_way() -> None:
 def test_a_published_commit_that_did_not_land_on_its_input_is_not_taken_back() -> None:
     """T-O22, F-01: going back to the input would erase the commit it landed on."""
     world, intent = scene("dead", "ours", confirmed=True)
-    world.commits[P1] = Commit(P1, (ref("x1"),), "t1")
+    world.commit("p1", "x1", tree="t1")
     world.point(MAIN, "p1")
     assert _one(world, Mode.EXCLUSIVE).audit is K.SUPERSEDED
     assert world.heads()[MAIN] == P1
@@ -485,7 +485,7 @@ def test_a_head_that_moves_before_the_move_is_left_alone(head: str | None) -> No
     while not world.names:
         paused.advance(1)
     if head is None:
-        del world.branches[MAIN]
+        world.stranger(MAIN).delete()
     else:
         world.point(MAIN, head)
     (found,) = done(paused.finish()).outcomes
@@ -520,7 +520,7 @@ def test_a_refused_move_is_judged_by_where_the_branch_is() -> None:
             paused.advance(1)
         world.always["store", "publish"] = NotDone("the head is another, or the branch is protected")
         if head is None:
-            del world.branches[MAIN]
+            world.stranger(MAIN).delete()
         else:
             world.point(MAIN, head)
         (found,) = done(paused.finish()).outcomes
@@ -688,7 +688,7 @@ def test_a_live_owner_is_left_alone(status: TaskStatus, movement: str, mode: Mod
     """S-22, T-O9: between arming and reporting nothing of it is touched."""
     world, _ = scene("running", movement)
     world.tasks["w", "t1"] = task(status, retry_count=3)
-    entries, heads = dict(world.entries), world.heads()
+    entries, heads = world.entries, world.heads()
     found = _one(world, mode)
     assert found.ending is Ending.DEFERRED
     assert (world.entries, world.heads(), world.names) == (entries, heads, set())
@@ -715,20 +715,20 @@ def test_the_advised_action_helps() -> None:
         assert _sweep(world).unresolved == ()
 
     world, intent = scene("dead", "none")
-    del world.entries[records.intent_key("op-1")]
+    world.put(records.intent_key("op-1"), None)
     found = _one(world)
     pointer = records.open_key(MAIN, "op-1")
     assert (found.ending, pointer in found.next_action) == (Ending.REFUSED, True)
-    del world.entries[pointer]
+    world.put(pointer, None)
     assert _sweep(world).unresolved == ()
 
     world, intent = scene("dead", "none")
     misplaced = records.open_key(EU, "op-1")
-    world.entries[misplaced] = world.entries[pointer]
+    world.put(misplaced, world.entries[pointer])
     swept = done(run(sweep(EU, Mode.SETTLE_ONLY, "recoverer"), world))
     assert (swept.outcomes[0].ending, misplaced in swept.outcomes[0].next_action) == (Ending.REFUSED, True)
     assert world.under("intent/")
-    del world.entries[misplaced]
+    world.put(misplaced, None)
     assert _one(world).audit is K.NOT_PUBLISHED
 
     world, intent = scene("ours", "none")
@@ -777,7 +777,7 @@ def test_an_unreadable_record_is_refused_and_kept(key: str, text: str) -> None:
     """R-19: of whichever kind."""
     for mode in (Mode.SETTLE_ONLY, Mode.EXCLUSIVE):
         world, _ = scene("dead", "ours")
-        world.entries[key] = text
+        world.put(key, text)
         found = _one(world, mode)
         assert found.ending is Ending.REFUSED
         assert key in found.reason
@@ -945,7 +945,7 @@ def test_a_crash_between_the_removals_is_finished_by_the_next_sweep() -> None:
     """CW-24, R-18: the record is gone, a pointer is left; it is closed without a second audit."""
     world, intent = _two("dead", "none", "none")
     done(run(ledger.settle(intent, K.NOT_PUBLISHED, (Movement(MAIN, A, A), Movement(FAR, A, A)), "worker-1", 1), world))
-    world.entries[records.open_key(FAR, "op-1")] = pointer("op-1")
+    world.put(records.open_key(FAR, "op-1"), pointer("op-1"))
     (found,) = done(run(sweep(FAR, Mode.SETTLE_ONLY, "recoverer"), world)).outcomes
     assert found.ending is Ending.ALREADY_SETTLED
     assert audit_of(world).actor == "worker-1"
@@ -993,12 +993,12 @@ def test_every_row_is_taken() -> None:
     take(scene("dead", "ours", intent=intent_of(backing=Backing.SOFT))[0], Mode.EXCLUSIVE)
     for key, mode in product(("intent", "settled", "prepared"), (Mode.SETTLE_ONLY, Mode.PROBE)):
         world, _ = scene("dead", "none")
-        world.entries[f"{key}/op-1"] = "{}"
+        world.put(f"{key}/op-1", "{}")
         take(world, mode)
     plan = codec.dumps(Prepared("op-1", "one", GROUNDS, (Movement(MAIN, P1, A),)))
     for movement, mode in product(("none", "ours"), Mode):
         world, _ = scene("dead", movement)
-        world.entries["prepared/op-1"] = plan
+        world.put("prepared/op-1", plan)
         take(world, mode)
     world, _ = scene("dead", "ours")
     world.always["store", "publish"] = Unknown("silence")
@@ -1006,12 +1006,12 @@ def test_every_row_is_taken() -> None:
     settlement = codec.dumps(Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),)))
     for gone, mode in product((False, True), Mode):
         world, _ = scene("dead", "none")
-        world.entries["settled/op-1"] = settlement
+        world.put("settled/op-1", settlement)
         if gone:
-            del world.entries["intent/op-1"]
+            world.put("intent/op-1", None)
         take(world, mode)
     world, _ = scene("dead", "none")
-    del world.entries["intent/op-1"]
+    world.put("intent/op-1", None)
     take(world, Mode.SETTLE_ONLY)
     assert taken == {row.id for row in RECOVERY.definition.rows}
 
@@ -1128,6 +1128,6 @@ def test_a_branch_that_went_back_or_vanished_is_kept_for_a_person(*, missing: bo
         world, _ = scene("dead", "violated")
         assert world.heads()[MAIN] == ROOT
         if missing:
-            del world.branches[MAIN]
+            world.stranger(MAIN).delete()
         found = _one(world, mode)
         assert (found.ending, found.classes) == (Ending.REFUSED, ((MAIN, Class.INVARIANT_VIOLATION),))

@@ -1,7 +1,7 @@
 """A repository of its own on a real server, tasks to publish to it, and the ports an attempt is driven over.
 
-Only the store is real here: the orchestrator, the clock and the keys are the small ones of the driver's own tests, so
-what a test sees is what lakeFS did.
+Only the store is real here: the clock and the keys are simulated and the orchestrator says what it is told, so what a
+test sees is what lakeFS did.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from io import BytesIO
 from secrets import token_hex
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.attempt.messages import BodyDone, BodyEvent
 from perago_core.driver import Ports, drive
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Sink
-from perago_core.results import Outcome
-from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
+from perago_core.results import Completed, Outcome, Result, status_of
+from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
+from perago_simulation.ports import SimulatedWorld
 from tests.conformance.support import done
-from tests.core.world import CrashError, MemoryClock, MemoryCoordination, MemoryOrchestrator
+from tests.core.world import CrashError
 from tests.support.lakefs.stranger import Stranger
 from tests.support.servers.lakefs import LakeFS
 
@@ -56,6 +57,48 @@ class Body:
 
 
 @define
+class ToldOrchestrator:
+    """What an attempt asks of an orchestrator, over tasks in the states the test says.
+
+    Not the simulated one, which numbers deliveries itself and hands none out after a terminal failure: here one attempt
+    is delivered twice under one number, and attempts follow whatever the one before them came to.
+    """
+
+    tasks: dict[str, TaskSnapshot] = Factory(dict[str, TaskSnapshot])
+
+    def assign(self, attempt: Attempt) -> None:
+        self.tasks[attempt.task_id] = TaskSnapshot(
+            attempt.workflow_id,
+            attempt.task_id,
+            attempt.retry_count,
+            TaskStatus.IN_PROGRESS,
+            attempt.worker_id,
+            attempt.started_at,
+            attempt.poll_count,
+        )
+
+    def end(self, task_id: str, status: TaskStatus) -> None:
+        self.tasks[task_id] = evolve(self.tasks[task_id], status=status)
+
+    def accepted(self) -> list[CommitRef]:
+        return [task.result_ref for task in self.tasks.values() if task.result_ref is not None]
+
+    def reload(self, _workflow_id: str | None, task_id: str) -> Answer[TaskSnapshot | None]:
+        return Done(self.tasks.get(task_id))
+
+    def report(self, attempt: Attempt, result: Result) -> Answer[None]:
+        task = self.tasks.get(attempt.task_id)
+        if task is not None and task.status.is_open:
+            self.tasks[attempt.task_id] = evolve(
+                task,
+                status=status_of(result),
+                result_execution=attempt.execution,
+                result_ref=result.ref if isinstance(result, Completed) else None,
+            )
+        return Done(None)
+
+
+@define
 class Scene:
     """One repository with a branch ``main``, at a commit that tasks take as their input."""
 
@@ -63,8 +106,7 @@ class Scene:
     stranger: Stranger
     target: Target
     input: CommitRef
-    orchestrator: MemoryOrchestrator = field(factory=MemoryOrchestrator)
-    clock: MemoryClock = field(factory=MemoryClock)
+    orchestrator: ToldOrchestrator = field(factory=ToldOrchestrator)
 
     @classmethod
     def on(cls, server: LakeFS, *, hooked: bool = True, publish_timeout: float = 30.0) -> Scene:
@@ -110,12 +152,13 @@ class Scene:
     ) -> Ports:
         orchestrator: Any = self.orchestrator
         workspace: Any = Body(files)
+        simulated = SimulatedWorld()
         return Ports(
             orchestrator=orchestrator,
             store=store or self.store,
             workspace=workspace,
-            coordination=MemoryCoordination(self.clock),
-            clock=self.clock,
+            coordination=simulated.coordination(),
+            clock=simulated.clock(),
             reached=reached,
         )
 

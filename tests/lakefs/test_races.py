@@ -25,8 +25,7 @@ from perago_core.results import Result
 from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
 from tests.conformance.support import done
-from tests.core.world import MemoryOrchestrator
-from tests.lakefs.scene import Scene, doing
+from tests.lakefs.scene import Scene, ToldOrchestrator, doing
 from tests.support.crash.seeds import FULL
 from tests.support.servers.faulty_proxy import Fate, FaultyProxy, Gate, Request, at_random, when
 from tests.support.servers.lakefs import LakeFS
@@ -34,7 +33,7 @@ from tests.support.servers.lakefs import LakeFS
 SEEDS = range(200) if FULL else range(0, 200, 8)
 
 
-class FairOrchestrator(MemoryOrchestrator):
+class FairOrchestrator(ToldOrchestrator):
     """Answers one at a time, as a real one does."""
 
     turn = threading.Lock()
@@ -219,7 +218,7 @@ def test_a_race_under_soft_does_lose(racing: tuple[Scene, Networks]) -> None:
     scene, _ = racing
     target = Target(scene.target.repository, "soft")
     scene.stranger.create_branch(target, scene.input)
-    mine = evolve(scene, target=target, orchestrator=MemoryOrchestrator())
+    mine = evolve(scene, target=target, orchestrator=ToldOrchestrator())
     zombie = mine.attempt(1, Backing.SOFT)
     retried = doing("store.head.before", lambda: mine.run(mine.attempt(2, Backing.SOFT), {"data.txt": b"accepted"}))
     mine.run(zombie, {"data.txt": b"zombie"}, retried)

@@ -9,7 +9,8 @@ from perago_core import Completed, Failpoint, Ports, drive
 from perago_core.attempt.run import Observer
 from perago_core.failpoints import Edge
 from perago_core.values import Attempt, Backing
-from tests.core.world import Fault, Faults, World
+from perago_simulation.ports import Fault
+from tests.core.world import World, changes_nothing, writes
 
 CLASSES = ("task", "local", "stage", "claim", "ledger", "lock", "revoke", "head", "target")
 
@@ -33,50 +34,49 @@ def _read_only(world: World, backing: Backing, *, ledger: bool) -> Attempt:
 
 
 def _unchanged(world: World, backing: Backing, *, ledger: bool) -> Attempt:
-    world.workspace.tree = None
-    return _fresh(world, backing, ledger=ledger)
+    return world.attempt(1, backing, ledger=ledger, body=changes_nothing)
 
 
 def _replacement(world: World, backing: Backing, *, ledger: bool) -> Attempt:
     world.abandon(backing, ledger=ledger)
-    world.workspace.tree = "tree-2"
-    return world.attempt(2, backing, ledger=ledger)
+    return world.attempt(2, backing, ledger=ledger, body=writes(b"2"))
 
 
 def _return(world: World, backing: Backing, *, ledger: bool) -> Attempt:
     world.abandon(backing, ledger=ledger)
-    world.workspace.tree = None
-    return world.attempt(2, backing, ledger=ledger)
+    return world.attempt(2, backing, ledger=ledger, body=changes_nothing)
 
 
-LOST: Faults = {"store": {"publish": [Fault.LOST]}}
+def _lost(world: World, backing: Backing, *, ledger: bool) -> Attempt:
+    world.fail("store.publish", Fault.LANDED)
+    return _fresh(world, backing, ledger=ledger)
+
 
 #: Each path: how the world gets there, and what goes wrong on the way.
-PATHS: Mapping[str, tuple[Callable[..., Attempt], Faults]] = {
-    "read-only": (_read_only, {}),
-    "no-op, head is the input": (_unchanged, {}),
-    "first publish": (_fresh, {}),
-    "replacement of an abandoned publication": (_replacement, {}),
-    "no-op, returning to the input": (_return, {}),
-    "first publish, answer lost": (_fresh, LOST),
+PATHS: Mapping[str, Callable[..., Attempt]] = {
+    "read-only": _read_only,
+    "no-op, head is the input": _unchanged,
+    "first publish": _fresh,
+    "replacement of an abandoned publication": _replacement,
+    "no-op, returning to the input": _return,
+    "first publish, answer lost": _lost,
 }
 
 
 def measure(path: str, backing: Backing, *, ledger: bool, observe: Observer | None = None) -> tuple[Ports, list[str]]:
     """Run one path and give its ports, with their meter, and the calls in order."""
-    prepare, faults = PATHS[path]
     world = World()
-    attempt = prepare(world, backing, ledger=ledger)
+    attempt = PATHS[path](world, backing, ledger=ledger)
     calls: list[str] = []
 
     def note(point: Failpoint) -> None:
         if point.edge is Edge.BEFORE:
             calls.append(f"{point.port}.{point.method}")
 
-    ports = world.ports(faults, reached=note)
+    ports = world.ports(reached=note)
     result = drive(attempt, ports, observe=observe)
     # A cost that was measured on another path than it claims is worse than none (T-O17).
-    lost_in_soft = faults is LOST and backing is Backing.SOFT
+    lost_in_soft = PATHS[path] is _lost and backing is Backing.SOFT
     assert isinstance(result.result, Completed) is not lost_in_soft, (path, backing, result)
     return ports, calls
 

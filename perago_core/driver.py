@@ -106,6 +106,7 @@ class Ports:
         if not _is_answer(answer):
             found = type(answer).__name__
             answer = Unknown(f"{call.port}.{call.method} answered {found}, not Done, NotDone or Unknown")
+        answer = _plain(answer)
         self.meter.count(call, answer)
         if self._reached is not None:
             self._reached(Failpoint(call.port, call.method, Edge.AFTER))
@@ -114,6 +115,19 @@ class Ports:
 
 def _is_answer(answer: object) -> TypeGuard[Answer[Any]]:
     return isinstance(answer, Done | NotDone | Unknown)
+
+
+def _plain(answer: Answer[Any]) -> Answer[Any]:
+    """Return an answer as one of the three that machines have rows for.
+
+    An adapter may answer with a class of its own that says more to itself, such as a server that could not be reached.
+    A row is found by the class of the event, so that class would be an event no phase allows.
+    """
+    if isinstance(answer, NotDone) and type(answer) is not NotDone:
+        return NotDone(answer.reason, answer.operations)
+    if isinstance(answer, Unknown) and type(answer) is not Unknown:
+        return Unknown(answer.reason, answer.operations)
+    return answer
 
 
 def _no_answer(call: Call, error: Exception) -> Answer[Any]:

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcome
-from perago_core.answers import Answer, Done, Event
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import AttemptState, Phase, messages, start, step
 from perago_core.attempt.messages import AttemptLost, BodyDone, BodyEvent, DeadlineExceeded
 from perago_core.budget import PublishBudget
@@ -261,6 +261,32 @@ def test_port_that_raises_or_answers_nonsense_is_unknown() -> None:
     result = drive(world.attempt(1), ports_with(world, workspace=Nonsense()))
     assert isinstance(result.result, Failed)
     assert "answered str" in result.result.refusal.actual
+    assert result.left_behind == ("workspace",)
+
+
+class Unreachable(NotDone):
+    """A refusal that says more to its own adapter."""
+
+
+class Silent(Unknown):
+    """A missing answer that says more to its own adapter."""
+
+
+@pytest.mark.parametrize("kind", [Unreachable, Silent])
+def test_an_adapters_own_kind_of_answer_is_one_of_the_three(kind: type[NotDone | Unknown]) -> None:
+    """Counterexample: Conductor away at the report answered ``Unreachable``, and the attempt ended by an exception."""
+    world = World()
+
+    class Away:
+        def prepare(self, _attempt: Attempt) -> Answer[None]:
+            return kind("nobody there")
+
+        def remove(self, _attempt: Attempt) -> Answer[None]:
+            return kind("nobody there")
+
+    result = drive(world.attempt(1), ports_with(world, workspace=Away()))
+    assert isinstance(result.result, Failed)
+    assert "nobody there" in result.result.refusal.actual
     assert result.left_behind == ("workspace",)
 
 

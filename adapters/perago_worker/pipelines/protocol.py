@@ -13,7 +13,6 @@ from attrs import field, frozen
 
 from perago_core.answers import Done
 from perago_core.budget import PublishBudget
-from perago_core.driver import run
 from perago_core.ports import Orchestrator
 from perago_core.revocation import pin
 from perago_core.values import CommitRef, Target, TaskStatus
@@ -181,6 +180,8 @@ def pipelines_on(orchestrator: Orchestrator, budget: PublishBudget | None = None
 
 def head_of(stack: Stack, target: Target) -> CommitRef:
     """Return the commit a pipeline starts from: the head of its target, once nothing of the past can move it."""
+    from perago_core.driver import run  # noqa: PLC0415  compiles four machines, which a look at workflows does not need
+
     found = run(pin(target), stack.ports())
     if isinstance(found, Done) and found.value is not None:
         return found.value.commit.ref

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from attrs import evolve
 
@@ -123,6 +125,24 @@ def test_logical_change_fails_on_any_advance_that_is_not_proven_maintenance(
     """H-13, H-15, H-16, N-12, T-O14: a blanket refresh would be wrong; a gap or a circle proves nothing."""
     decision = decide(over(seen, *records))
     assert isinstance(decision, Refused)
+
+
+@pytest.mark.clause("S-35", "H-16")
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_one_foreign_commit_anywhere_in_a_chain_of_maintenance_is_never_published_over(length: int) -> None:
+    """H-13, H-16, N-12: A <- X (foreign) <- M (recorded): what is recorded above X says nothing about X.
+
+    Records of other branches' maintenance stand beside those of the chain, so the walk does not end by running out.
+    """
+    chain = [INPUT, *(f"M{number}" for number in range(1, length + 1))]
+    records = list(pairwise(chain))
+    elsewhere = [(f"N{number}", f"N{number + 1}") for number in range(length)]
+    seen = head(chain[-1], chain[-2])
+    assert isinstance(decide(over(seen, *records, *elsewhere)), Allowed)
+    for foreign in records:
+        known = [each for each in records if each != foreign]
+        for beside in ([], elsewhere, [("X", foreign[1])], [("X", foreign[1]), *elsewhere]):
+            assert isinstance(decide(over(seen, *known, *beside)), Refused)
 
 
 def test_going_over_maintenance_is_opt_in() -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
-from attrs import Factory, define
+from attrs import Factory, define, fields
 
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt.run import Execution, Interrupts, Observer
@@ -22,21 +22,46 @@ from perago_core.failpoints import Edge, Failpoint, Reached
 from perago_core.machine.rows import Fired
 from perago_core.ports import PORT_CALLS, Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.results import Outcome
+from perago_core.value import Value
 from perago_core.values import Attempt
 
 
 @define
 class Meter:
-    """Counts by class; a class has exactly one owner, so the sum over classes is the total (H-05)."""
+    """Counts by class; a class has exactly one owner, so the sum over classes is the total (H-05).
+
+    ``items`` and ``bytes`` are what the answers brought: a call may be one hop and carry all of history (S-38).
+    """
 
     calls: Counter[str] = Factory(Counter[str])
     operations: Counter[str] = Factory(Counter[str])
+    items: Counter[str] = Factory(Counter[str])
+    bytes: Counter[str] = Factory(Counter[str])
 
     def count(self, call: Call, answer: Done[object] | NotDone | Unknown) -> None:
-        """Charge one call and the operations its answer says it took."""
+        """Charge one call, the operations its answer says it took, and what it brought."""
         charge = call.charge or PORT_CALLS[call.port][call.method]
         self.calls[charge] += 1
         self.operations[charge] += answer.operations
+        if isinstance(answer, Done):
+            self.items[charge] += _items(answer.value)
+            self.bytes[charge] += _bytes(answer.value)
+
+
+def _items(value: object) -> int:
+    """Count the things in an answer: those of a list, or the one there is."""
+    return len(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else int(value is not None)
+
+
+def _bytes(value: object) -> int:
+    """Count the bytes of the texts in an answer, however deep they lie."""
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, Value):
+        return sum(_bytes(getattr(value, each.name)) for each in fields(type(value)))
+    if isinstance(value, tuple):
+        return sum(_bytes(each) for each in cast("tuple[object, ...]", value))
+    return 0
 
 
 T = TypeVar("T")

@@ -100,7 +100,8 @@ def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
 
 
 def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
-    swept = yield from sweep(x.attempt.target, Mode.SETTLE_ONLY, _actor(x.attempt))
+    since = x.attempt.input if x.attempt.over_maintenance else None
+    swept = yield from sweep(x.attempt.target, Mode.SETTLE_ONLY, _actor(x.attempt), maintained_since=since)
     if not isinstance(swept, Done):
         return Unknown(swept.reason)
     found = swept.value

@@ -6,7 +6,17 @@
 
 from __future__ import annotations
 
-from perago_core.ledger.calls import arm, confirm, forget, list_intents, list_open, maintained, read_epoch, settle
+from perago_core.ledger.calls import (
+    MAINTAINED_LIMIT,
+    arm,
+    confirm,
+    forget,
+    list_intents,
+    list_open,
+    maintained,
+    read_epoch,
+    settle,
+)
 from perago_core.ledger.records import (
     Audit,
     Intent,
@@ -20,6 +30,7 @@ from perago_core.ledger.records import (
 )
 
 __all__ = [
+    "MAINTAINED_LIMIT",
     "Audit",
     "Intent",
     "IntentState",

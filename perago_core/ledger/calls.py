@@ -42,6 +42,9 @@ CHARGE = "ledger"
 #: How often one call is sent while its answer stays unknown. Only ledger calls are ever sent again (K-15).
 TRIES = 3
 
+#: How many maintained commits a writer follows from its input. One that is further behind starts again from the head.
+MAINTAINED_LIMIT = 64
+
 
 def arm(intent: Intent) -> Talk[Intent]:
     """Make an intent durable: its record first, then one pointer for each target.
@@ -150,18 +153,30 @@ def read_epoch() -> Talk[int]:
     return Done(max(epochs))
 
 
-def maintained(target: Target) -> Talk[tuple[Maintained, ...]]:
-    """Read the accepted maintenance publications of one target; one that cannot be read refuses the whole answer."""
-    answer = yield from _insist(Coordination.list, records.maintained_prefix(target))
-    if not isinstance(answer, Done):
-        return answer
-    entries: tuple[Entry, ...] = answer.value
+def maintained(target: Target, since: CommitRef) -> Talk[tuple[Maintained, ...]]:
+    """Follow the accepted maintenance of one target from a commit on; a record that cannot be read refuses it all.
+
+    One call for each commit that was maintained since, whatever came before it. After ``MAINTAINED_LIMIT`` of them the
+    rest stays unread, and what is not read is not proven.
+    """
+    followed: dict[CommitRef, None] = {}
+    ahead = [since]
     readable: list[Maintained] = []
-    for entry in entries:
-        record = decode_maintained(target, entry)
-        if isinstance(record, Unreadable):
-            return NotDone(str(record))
-        readable.append(record)
+    while ahead and len(followed) < MAINTAINED_LIMIT:
+        parent = ahead.pop(0)
+        if parent in followed:
+            continue
+        followed[parent] = None
+        answer = yield from _insist(Coordination.list, records.maintained_prefix(target, parent))
+        if not isinstance(answer, Done):
+            return answer
+        entries: tuple[Entry, ...] = answer.value
+        for entry in entries:
+            record = decode_maintained(target, entry)
+            if isinstance(record, Unreadable):
+                return NotDone(str(record))
+            readable.append(record)
+            ahead.append(record.ref)
     return Done(tuple(readable))
 
 
@@ -197,7 +212,7 @@ def write_audit(intent: Intent, settlement: Settlement, actor: str, at: int) -> 
         for each in settlement.movements:
             if each.after is not None and each.moves:
                 record = Maintained(each.before, each.after)
-                answer = yield from _own(records.maintained_key(each.target, each.after), encode(record))
+                answer = yield from _own(records.maintained_key(each.target, record), encode(record))
                 if not isinstance(answer, Done):
                     return answer
     ours = audit_of(intent, settlement, actor, at)

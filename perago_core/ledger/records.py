@@ -220,14 +220,17 @@ def audit_key(operation_id: str) -> str:
     return f"audit/{escape(operation_id)}"
 
 
-def maintained_prefix(target: Target) -> str:
-    """Name what holds the accepted maintenance of one target."""
-    return f"maintained/{target_key(target)}/"
+def maintained_prefix(target: Target, parent: CommitRef) -> str:
+    """Name what holds the accepted maintenance that was published on one commit of one target, and nothing else.
+
+    By the parent, so that a writer goes from its input to the head and never meets what is older.
+    """
+    return f"maintained/{target_key(target)}/{escape(parent)}/"
 
 
-def maintained_key(target: Target, ref: CommitRef) -> str:
+def maintained_key(target: Target, record: Maintained) -> str:
     """Name the record of one accepted maintenance publication."""
-    return maintained_prefix(target) + escape(ref)
+    return maintained_prefix(target, record.parent) + escape(record.ref)
 
 
 Record: TypeAlias = Intent | Prepared | Settlement | Audit
@@ -271,7 +274,7 @@ def decode_maintained(target: Target, entry: Entry) -> Maintained | Unreadable:
         record = codec.loads(entry.value, Maintained)
     except CodecError as problem:
         return Unreadable(entry.key, str(problem))
-    expected = maintained_key(target, record.ref)
+    expected = maintained_key(target, record)
     return record if entry.key == expected else Unreadable(entry.key, f"what it says belongs under {expected}")
 
 

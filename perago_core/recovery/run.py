@@ -225,7 +225,8 @@ class Swept(Value):
     """What a sweep found and left: one outcome for each intent, and what a publication must know of the target.
 
     A writer never goes around an intent in ``unresolved`` (R-21). ``maintained`` and ``epoch`` are read after the
-    intents were settled, so they include what the sweep itself has found accepted.
+    intents were settled, so they include what the sweep itself has found accepted. ``maintained`` is what was accepted
+    on top of the input of a writer who asked; nobody else pays for reading it.
     """
 
     outcomes: tuple[RecoveryOutcome, ...] = field(validator=many(a(RecoveryOutcome)))
@@ -239,8 +240,10 @@ class Swept(Value):
         return _alarms(self.outcomes)
 
 
-def sweep(target: Target, mode: Mode, actor: str, grounds: str = "") -> Talk[Swept]:
-    """Recover the open intents of one target.
+def sweep(
+    target: Target, mode: Mode, actor: str, grounds: str = "", maintained_since: CommitRef | None = None
+) -> Talk[Swept]:
+    """Recover the open intents of one target, and read which maintenance was accepted since a commit if one is given.
 
     ``Done`` names the ones that stay unresolved; no failure of one keeps the others from being tried. Any other answer
     says that the ledger could not be listed, and then nothing is known about the target.
@@ -252,7 +255,9 @@ def sweep(target: Target, mode: Mode, actor: str, grounds: str = "") -> Talk[Swe
     for operation_id in listed.value:
         at = yield from wall_clock()
         outcomes.append((yield from recover(Recovery(operation_id, target, mode, actor, at, grounds))))
-    maintained = yield from ledger.maintained(target)
+    maintained: Answer[tuple[Maintained, ...]] = Done(())
+    if maintained_since is not None:
+        maintained = yield from ledger.maintained(target, maintained_since)
     if not isinstance(maintained, Done):
         return _with_alarms(maintained, outcomes)
     epoch = yield from ledger.read_epoch()

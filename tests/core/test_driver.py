@@ -17,9 +17,11 @@ from perago_core.attempt.messages import AttemptLost, BodyDone, BodyEvent, Deadl
 from perago_core.budget import PublishBudget
 from perago_core.errors import ProtocolError
 from perago_core.failpoints import Edge, Failpoint
+from perago_core.ledger import records
+from perago_core.ledger.records import Movement, Settlement, SettlementKind
 from perago_core.ports import Sink
 from perago_core.results import Acceptance, Classification, Completed, Failed, Outcome
-from perago_core.values import Attempt, Backing, Operation, Target, TaskSnapshot
+from perago_core.values import Attempt, Backing, CommitRef, Maintained, Operation, Target, TaskSnapshot
 from perago_simulation.ports import Asynchronous, Fault
 from tests.core.world import INPUT, TARGET, Answering, CrashError, World, changes_nothing, writes
 
@@ -610,8 +612,41 @@ def test_costs_are_flat_in_history_branches_and_settled_intents() -> None:
             ports = world.ports()
             result = drive(world.attempt(1, backing, ledger=ledger, input=at), ports)
             assert isinstance(result.result, Completed)
-            costs.append({**ports.meter.calls, "hops": ports.meter.calls.total()})
+            costs.append({**ports.meter.calls, "hops": ports.meter.calls.total(), "items": ports.meter.items.total()})
         assert costs[0] == costs[1] == costs[2]
+
+
+@pytest.mark.clause("S-38", "H-04")
+@pytest.mark.parametrize("opted_in", [False, True], ids=["strict", "over maintenance"])
+def test_a_publication_brings_as_many_items_and_bytes_after_ten_thousand_others(opted_in: bool) -> None:
+    """H-04, S-38: one call may carry all of history; what is counted is what the answers bring, not only the calls."""
+    brought: list[tuple[dict[str, int], ...]] = []
+    for size in (0, 10_000):
+        world = World()
+        seed_history(world, size)
+        ports = world.ports()
+        result = drive(world.attempt(1, Backing.LOCKED, ledger=True, over_maintenance=opted_in), ports)
+        assert isinstance(result.result, Completed)
+        brought.append((dict(ports.meter.calls), dict(ports.meter.items), dict(ports.meter.bytes)))
+    assert brought[0] == brought[1]
+    # The lease, the lists and the records that were written come back; an empty list brings nothing.
+    assert 0 < brought[1][2]["ledger"] < 10_000
+
+
+def seed_history(world: World, size: int) -> None:
+    """Write down what so many settled publications leave: of each its settlement, audit record and maintenance."""
+    older = [CommitRef(f"old-{number}") for number in range(size)] + [INPUT]
+    for number in range(size):
+        operation_id = f"run-of-{number}"
+        movements = (Movement(TARGET, older[number], older[number + 1]),)
+        settlement = Settlement(operation_id, SettlementKind.ACCEPTED, movements)
+        maintained = Maintained(older[number], older[number + 1])
+        for key, text in (
+            (records.settled_key(operation_id), records.encode(settlement)),
+            (records.audit_key(operation_id), records.encode(settlement)),
+            (records.maintained_key(TARGET, maintained), records.encode(maintained)),
+        ):
+            world.coordination().create_if_absent(key, text)
 
 
 @pytest.mark.clause("H-02", "H-30")

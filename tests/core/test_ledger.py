@@ -439,8 +439,24 @@ def test_only_accepted_maintenance_is_written_down() -> None:
             world, intent = _armed(operation=operation)
             done(run(_settle(intent, kind), world))
             expected = (Maintained(A, P1),) if operation is Operation.MAINTENANCE and kind.accepts else ()
-            assert done(run(ledger.maintained(MAIN), world)) == expected
-            assert done(run(ledger.maintained(EU), world)) == ()
+            assert done(run(ledger.maintained(MAIN, A), world)) == expected
+            assert done(run(ledger.maintained(MAIN, P1), world)) == ()
+            assert done(run(ledger.maintained(EU, A), world)) == ()
+
+
+@pytest.mark.clause("H-16")
+def test_maintenance_is_followed_from_a_commit_on_and_no_further_than_the_limit() -> None:
+    """H-15, H-16: the chain to the head; what is older is not read; a circle ends; past the limit nothing is proven."""
+    world, _ = _armed()
+    chain = [ref(f"m{number}") for number in range(ledger.MAINTAINED_LIMIT + 9)]
+    for record in (*map(Maintained, chain, chain[1:]), Maintained(chain[3], chain[0])):
+        world.put(records.maintained_key(MAIN, record), encode(record))
+    from_the_third = done(run(ledger.maintained(MAIN, chain[2]), world))
+    assert from_the_third[0] == Maintained(chain[2], chain[3])
+    assert Maintained(chain[0], chain[1]) in from_the_third
+    assert len({each.parent for each in from_the_third}) == ledger.MAINTAINED_LIMIT
+    near_the_end = done(run(ledger.maintained(MAIN, chain[-3]), world))
+    assert near_the_end == (Maintained(chain[-3], chain[-2]), Maintained(chain[-2], chain[-1]))
 
 
 def test_a_maintenance_without_effect_is_not_written_down() -> None:
@@ -462,12 +478,12 @@ def test_maintenance_is_written_down_before_the_audit() -> None:
 
 def test_maintenance_that_cannot_be_written_or_read_refuses() -> None:
     """R-19."""
-    key = records.maintained_key(MAIN, P1)
+    key = records.maintained_key(MAIN, Maintained(A, P1))
     for text in ('{"schema": 2}', encode(Maintained(A, ref("p2")))):
         world, intent = _armed(operation=Operation.MAINTENANCE)
         world.put(key, text)
         assert isinstance(run(_settle(intent), world), NotDone)
-        assert isinstance(run(ledger.maintained(MAIN), world), NotDone)
+        assert isinstance(run(ledger.maintained(MAIN, A), world), NotDone)
         assert world.entries[key] == text
 
 
@@ -501,7 +517,7 @@ def test_a_ledger_that_cannot_be_listed_shows_nothing() -> None:
     for answer in (NotDone("no"), Unknown("silence")):
         world, _ = _armed()
         world.always["coordination", "list"] = answer
-        reads = (ledger.list_open(MAIN), ledger.list_intents(), ledger.read_epoch(), ledger.maintained(MAIN))
+        reads = (ledger.list_open(MAIN), ledger.list_intents(), ledger.read_epoch(), ledger.maintained(MAIN, A))
         assert [run(conversation, world) for conversation in reads] == [answer] * 4
 
 

@@ -22,6 +22,9 @@ and is its own to state. `task` are calls of the orchestrator, `local` prepares,
 and `ledger` are calls of the coordination store. A retry reads one more task (`task`) per claim of an earlier attempt.
 
 The counts do not depend on the depth of the history, on the number of branches or on the number of settled intents.
+Nor do the items and the bytes that the answers bring: ten thousand settled, audited and maintained publications before
+it add none to the next (`tests/core/test_driver.py`). A publication over maintenance reads one record, in one call
+(`ledger`), for each commit that was maintained since its input, and one more to see that there is no other.
 """
 
 

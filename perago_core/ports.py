@@ -215,8 +215,12 @@ class Coordination(Protocol):
         """Change the value if it is ``expected`` (``None``: absent); ``None`` as the value deletes the key."""
         ...
 
-    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
-        """List the entries under a prefix in key order."""
+    def list(self, prefix: str, after: str = "", limit: int | None = None) -> Answer[tuple[Entry, ...]]:
+        """List the entries under a prefix in key order, as they all stood at one moment.
+
+        ``after``: only keys after this one. ``limit``: no more than so many, so that somebody who goes through all of
+        history pays for it a part at a time.
+        """
         ...
 
     def grant(self, ttl: float) -> Answer[str]:

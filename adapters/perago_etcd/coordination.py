@@ -17,6 +17,8 @@ from perago_etcd.cluster import Cluster
 from perago_etcd.gateway import Gateway, Json
 
 PREFIX = "perago/"
+#: Entries in one answer: a record has under a kilobyte, and etcd limits a message to some megabytes.
+PAGE = 500
 _FORGETFUL = ("3.5.0", "3.5.1", "3.5.2")
 _BLANK = NotDone("expected a key with something in it, found a blank one", operations=0)
 
@@ -67,14 +69,28 @@ class EtcdCoordination:
         answer = self._gateway.read("kv/range", {"key": self._name(key)})
         return Done(self._first(answer.value)) if isinstance(answer, Done) else answer
 
-    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
-        """List the entries under a prefix in key order."""
-        first = _bytes(self._prefix + prefix)
-        body = {"key": _base64(first), "range_end": _base64(_after(first)), "sort_order": "ASCEND"}
-        answer = self._gateway.read("kv/range", body)
-        if not isinstance(answer, Done):
-            return answer
-        return Done(tuple(self._entry(found) for found in answer.value.get("kvs", ())))
+    def list(self, prefix: str, after: str = "", limit: int | None = None) -> Answer[tuple[Entry, ...]]:
+        """List the entries under a prefix in key order, a page in each request, all of the first one's revision.
+
+        Not done if etcd has compacted that revision away meanwhile; the next listing begins at a newer one.
+        """
+        under = _bytes(self._prefix + prefix)
+        body = {"range_end": _base64(_after(under)), "sort_order": "ASCEND"}
+        first = max(under, _bytes(self._prefix + after) + b"\0") if after else under
+        found: list[Entry] = []
+        pages, more = 0, True
+        while more and (limit is None or len(found) < limit):
+            size = PAGE if limit is None else min(PAGE, limit - len(found))
+            answer = self._gateway.read("kv/range", {**body, "key": _base64(first), "limit": size})
+            if not isinstance(answer, Done):
+                return answer
+            pages, more = pages + 1, bool(answer.value.get("more", False))
+            found += [self._entry(each) for each in answer.value.get("kvs", ())]
+            if more:
+                # Of the first page only: the header names the newest revision there is, whichever one was asked for.
+                body.setdefault("revision", answer.value["header"]["revision"])
+                first = _bytes(self._prefix + found[-1].key) + b"\0"
+        return Done(tuple(found), operations=pages)
 
     def create_if_absent(self, key: str, value: str, lease: str | None = None) -> Answer[Entry]:
         """Create the key unless it exists; give the entry that stands. Not done if the lease has ended."""

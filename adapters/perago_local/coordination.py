@@ -40,8 +40,9 @@ PART = Part(
 
 _LIVE = "(lease IS NULL OR (SELECT until FROM lease WHERE id = entry.lease) > ?)"
 _ONE = f"SELECT key, value FROM entry WHERE key = ? AND {_LIVE}"  # noqa: S608  made of constants
-_FROM = f"SELECT key, value FROM entry WHERE key >= ? AND {_LIVE} ORDER BY key"  # noqa: S608  made of constants
-_RANGE = f"SELECT key, value FROM entry WHERE key >= ? AND key < ? AND {_LIVE} ORDER BY key"  # noqa: S608  constants
+_AFTER = f"SELECT key, value FROM entry WHERE key > ? AND {_LIVE} ORDER BY key LIMIT ?"  # noqa: S608  constants
+_RANGE = f"SELECT key, value FROM entry WHERE key >= ? AND key < ? AND key > ? AND {_LIVE} ORDER BY key LIMIT ?"  # noqa: S608
+_NO_LIMIT = -1
 
 
 class SqliteCoordination(SqlitePort):
@@ -61,15 +62,16 @@ class SqliteCoordination(SqlitePort):
 
         return self._database.read(work)
 
-    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
+    def list(self, prefix: str, after: str = "", limit: int | None = None) -> Answer[tuple[Entry, ...]]:
         """List the entries under a prefix in key order."""
-        now, first = self._clock.now(), _bytes(prefix)
+        now, first, last = self._clock.now(), _bytes(prefix), _bytes(after)
+        most = _NO_LIMIT if limit is None else limit
 
         def work(connection: sqlite3.Connection) -> tuple[Entry, ...]:
             if not first:
-                rows = connection.execute(_FROM, (first, now))
+                rows = connection.execute(_AFTER, (last, now, most))
             else:
-                rows = connection.execute(_RANGE, (first, _after(first), now))
+                rows = connection.execute(_RANGE, (first, _after(first), last, now, most))
             return tuple(_entry(row) for row in rows)
 
         return self._database.read(work)

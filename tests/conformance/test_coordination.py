@@ -131,6 +131,24 @@ def test_many_keys_are_all_listed(coordination: CoordinationHarness) -> None:
     assert [entry.key for entry in done(port.list("many/"))] == keys
 
 
+def test_a_listing_can_be_had_a_part_at_a_time(coordination: CoordinationHarness) -> None:
+    """S-38: whoever goes through all of history does not read it at once; what lies beside it is never part of it."""
+    port = coordination.port
+    keys = [f"many/{number:02}" for number in range(7)]
+    for key in (*keys, "mane", "manz/1"):
+        done(port.create_if_absent(key, "x"))
+    parts: list[list[str]] = []
+    after = ""
+    while found := [entry.key for entry in done(port.list("many/", after, 3))]:
+        parts.append(found)
+        after = found[-1]
+    assert parts == [keys[:3], keys[3:6], keys[6:]]
+    assert done(port.list("many/", "many/02zzz", 1)) == (Entry("many/03", "x"),)
+    assert [entry.key for entry in done(port.list("many/", "many/04"))] == keys[5:]
+    assert [entry.key for entry in done(port.list("", "many/05"))] == ["many/06", "manz/1"]
+    assert done(port.list("many/", "", 0)) == ()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Leases
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from perago_core.answers import Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.ports import Entry
+from perago_etcd import coordination
 from perago_etcd.cluster import Cluster
 from perago_etcd.coordination import EtcdCoordination
+from perago_etcd.gateway import Gateway
 from tests.local.coordinating import done, race_to_create, resolve_policy, take_over, together
 from tests.local.crashing import run_in_child
 from tests.support.etcd.server import Certificates, Etcd, running
@@ -38,6 +40,32 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Generator[Etcd]:
 def prefix(request: pytest.FixtureRequest) -> str:
     """Keep the tests of one server apart."""
     return f"perago/{request.node.name}/"
+
+
+# ---- listings
+
+
+def test_a_long_listing_comes_in_pages_of_one_moment(etcd: Etcd, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of etcd is limited, and what changes between two pages is in neither."""
+    ask = Gateway.read
+    with closing(etcd.recipe(prefix=prefix)()) as port, closing(etcd.recipe(prefix=prefix)()) as other:
+        keys = [f"k/{number:02}" for number in range(25)]
+        for key in keys:
+            port.create_if_absent(key, key)
+
+        def read_and_be_overtaken(gateway: Gateway, path: str, body: dict[str, Any]) -> Answer[dict[str, Any]]:
+            answer = ask(gateway, path, body)
+            other.create_if_absent("k/99", "came later")
+            other.swap("k/12", "k/12", None)
+            return answer
+
+        monkeypatch.setattr(coordination, "PAGE", 10)
+        monkeypatch.setattr(Gateway, "read", read_and_be_overtaken)
+        listed = port.list("k/")
+        assert listed == Done(tuple(Entry(key, key) for key in keys), operations=3)
+        again = done(port.list("k/"))
+        assert [entry.key for entry in again] == [*keys[:12], *keys[13:], "k/99"]
+        assert port.list("k/", "k/02", 10).operations == 1
 
 
 # ---- what the gateway leaves out

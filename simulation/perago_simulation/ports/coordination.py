@@ -60,10 +60,10 @@ class SimulatedCoordination(ByReference):
         return Done(value=True)
 
     @served
-    def list(self, prefix: str) -> Answer[tuple[Entry, ...]]:
+    def list(self, prefix: str, after: str = "", limit: int | None = None) -> Answer[tuple[Entry, ...]]:
         """List the entries under a prefix in key order."""
         self._let_leases_end()
-        found = sorted(key for key in self._entries if key.startswith(prefix))
+        found = sorted(key for key in self._entries if key.startswith(prefix) and key > after)[:limit]
         return Done(tuple(Entry(key, self._entries[key][0]) for key in found))
 
     @served

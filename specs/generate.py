@@ -59,15 +59,15 @@ def files() -> Mapping[str, str]:
 
 def matrices() -> Mapping[str, Callable[[], str]]:
     """Give what takes long, undone: who notices which mutant, what each step is for, who survives which death."""
-    from tests.lakefs.table import GROUND  # noqa: PLC0415  as above
-    from tests.support.crash.table import kill_matrix  # noqa: PLC0415  only these need the runtime
+    from tests.lakefs.matrix_stack import LAKEFS  # noqa: PLC0415  as above
+    from tests.support.crash.matrix_page import kill_matrix  # noqa: PLC0415  only these need the runtime
 
     return {
         "mutants.md": mutant_table,
         "ablation.md": ablation,
         "cluster.md": partial(cluster_text, full=True),
         "kill-matrix.md": kill_matrix,
-        "kill-matrix-lakefs.md": partial(kill_matrix, GROUND),
+        "kill-matrix-lakefs.md": partial(kill_matrix, LAKEFS),
     }
 
 

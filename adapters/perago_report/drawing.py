@@ -8,7 +8,7 @@ from html import escape
 from attrs import frozen
 
 from perago_core.value import Value
-from perago_report.scenes import Node, Scene, Standing, Story
+from perago_report.scenes import CommitNode, Scene, Standing, Story
 
 #: A graph that is wider is not made smaller to fit, but can be moved.
 _WIDE = 1200
@@ -45,12 +45,12 @@ class Canvas(Value):
     width: float
     height: float
 
-    def spot(self, node: Node) -> tuple[float, float]:
+    def spot(self, node: CommitNode) -> tuple[float, float]:
         """Return the centre of a commit."""
         return self.centres[node.place.column], _TOP + _HEIGHT / 2 + node.place.line * _LINE
 
 
-def canvas(nodes: Sequence[Node]) -> Canvas:
+def canvas(nodes: Sequence[CommitNode]) -> Canvas:
     """Make room for these commits, which are all there will ever be."""
     columns = max((node.place.column for node in nodes), default=0) + 1
     widths = [
@@ -79,11 +79,11 @@ def commits(told: Story, scene: Scene, on: Canvas) -> str:
     )
 
 
-def _width(node: Node) -> float:
+def _width(node: CommitNode) -> float:
     return max(len(node.ref) * _CHARACTER + _PADDING, 56)
 
 
-def _edge(on: Canvas, parent: Node, child: Node) -> str:
+def _edge(on: Canvas, parent: CommitNode, child: CommitNode) -> str:
     (x, y), (to_x, to_y) = on.spot(parent), on.spot(child)
     x, to_x = x + _width(parent) / 2, to_x - _width(child) / 2
     bend = (x + to_x) / 2
@@ -91,7 +91,7 @@ def _edge(on: Canvas, parent: Node, child: Node) -> str:
     return f'<path class="edge {_CLASS[child.standing]}" d="{path}"/>'
 
 
-def _node(told: Story, on: Canvas, node: Node) -> str:
+def _node(told: Story, on: Canvas, node: CommitNode) -> str:
     x, y = on.spot(node)
     width = _width(node)
     marks = ("stranger" * node.stranger, "accepted" * node.accepted, "fresh" * node.fresh, "head" * node.head)

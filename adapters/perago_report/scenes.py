@@ -22,7 +22,7 @@ class Standing(Enum):
 
 
 @frozen(repr=False)
-class Place(Value):
+class Position(Value):
     """Where a commit is drawn: column and line, both from 0."""
 
     column: int
@@ -30,12 +30,12 @@ class Place(Value):
 
 
 @frozen(repr=False)
-class Node(Value):
+class CommitNode(Value):
     """One commit in one scene. ``names`` are the staging names at it; ``fresh``: it was not there a scene ago."""
 
     ref: str
     parent: str
-    place: Place
+    place: Position
     standing: Standing
     execution: str
     stranger: bool
@@ -82,7 +82,7 @@ class Scene(Value):
     says: str
     rows: tuple[Fired, ...]
     head: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[CommitNode, ...]
     names: tuple[tuple[str, str], ...]
     tasks: tuple[Line, ...]
     runs: tuple[Line, ...]

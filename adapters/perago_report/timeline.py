@@ -24,7 +24,7 @@ from perago_report.recording import (
     Word,
     moments,
 )
-from perago_report.scenes import Fired, Line, Node, Place, Scene, Standing, Story
+from perago_report.scenes import CommitNode, Fired, Line, Position, Scene, Standing, Story
 
 _NOTES = {row.id: row.note for row in ATTEMPT.definition.rows}
 
@@ -122,7 +122,7 @@ def _fired(moment: Moment) -> tuple[Fired, ...]:
     return (Fired(record.row, moment.who.name, told, record.phase, record.next, note),)
 
 
-def _scenes(snapshots: Sequence[_Snapshot], where: Mapping[str, Place], seen: Seen) -> tuple[Scene, ...]:
+def _scenes(snapshots: Sequence[_Snapshot], where: Mapping[str, Position], seen: Seen) -> tuple[Scene, ...]:
     made: list[Scene] = []
     before: _Snapshot | None = None
     for number, each in enumerate(snapshots, start=1):
@@ -160,7 +160,9 @@ def _changed(now: Iterable[Line], before: Iterable[Line]) -> tuple[Line, ...]:
     return tuple(line if line in old else Line(line.name, line.text, line.standing, changed=True) for line in now)
 
 
-def _nodes(after: _Snapshot, before: Sequence[str], where: Mapping[str, Place], seen: Seen) -> tuple[Node, ...]:
+def _nodes(
+    after: _Snapshot, before: Sequence[str], where: Mapping[str, Position], seen: Seen
+) -> tuple[CommitNode, ...]:
     inputs = {ref for ref in after.refs if not set(seen.parents.get(ref, ())) & set(after.refs)}
 
     def standing(ref: str) -> Standing:
@@ -171,7 +173,7 @@ def _nodes(after: _Snapshot, before: Sequence[str], where: Mapping[str, Place], 
         return Standing.STAGED if ref in after.held else Standing.ABANDONED
 
     return tuple(
-        Node(
+        CommitNode(
             ref=sentences.short(ref),
             parent=next((sentences.short(each) for each in seen.parents.get(ref, ()) if each in after.refs), ""),
             place=where[ref],

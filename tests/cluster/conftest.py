@@ -12,8 +12,8 @@ import pytest
 
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
 from tests.cluster.servers import Connect, Standalone, connect, search_path, standalone
+from tests.spark.fault_harness import FaultHarness, harness_of
 from tests.spark.lake import Lake
-from tests.spark.yard import Yard, yard_of
 from tests.support.servers.fixtures import lakefs_server
 
 __all__ = ["lakefs_server"]
@@ -76,11 +76,11 @@ def lake(tmp_path: Path) -> Lake:
 
 
 @pytest.fixture
-def yard(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[Yard]:
+def harness(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> Iterator[FaultHarness]:
     from tests.spark.bodies import TASKS  # noqa: PLC0415  its module imports Spark
 
     tasks = {name: SparkTask(name, prefix="sales/", timeout=1200.0) for name in TASKS}
-    yield from yard_of(lake, SparkWorkspace(lake.store, tasks, bodies), bodies, tmp_path / "marks")
+    yield from harness_of(lake, SparkWorkspace(lake.store, tasks, bodies), bodies, tmp_path / "marks")
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from perago_spark import SparkSettings
 from tests.cluster.servers import Connect
 from tests.spark import scenarios
-from tests.spark.yard import Yard, completed
+from tests.spark.fault_harness import FaultHarness, completed
 
 
 @pytest.fixture(scope="module")
@@ -19,41 +19,43 @@ def settings(server: Connect) -> SparkSettings:
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])
-def test_what_a_client_writes_is_published_once(yard: Yard, via: str) -> None:
-    completed(yard.run("none", via))
-    yard.published()
+def test_what_a_client_writes_is_published_once(harness: FaultHarness, via: str) -> None:
+    completed(harness.run("none", via))
+    harness.published()
 
 
 @pytest.mark.parametrize(
     ("fault", "via"), [("task exception", "arrow"), ("worker exit", "arrow"), ("task exception", "native")]
 )
-def test_a_task_that_is_run_again_counts_once(yard: Yard, fault: str, via: str) -> None:
-    scenarios.counts_once(yard, fault, via)
+def test_a_task_that_is_run_again_counts_once(harness: FaultHarness, fault: str, via: str) -> None:
+    scenarios.counts_once(harness, fault, via)
 
 
-def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(yard: Yard) -> None:
-    scenarios.duplicates_are_refused(yard, "task exception")
+def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(harness: FaultHarness) -> None:
+    scenarios.duplicates_are_refused(harness, "task exception")
 
 
 @pytest.mark.parametrize("fault", ["half a link", "no seal"])
-def test_a_commit_that_fails_half_way_publishes_nothing_and_the_next_attempt_all(yard: Yard, fault: str) -> None:
-    scenarios.fails_half_way(yard, fault)
+def test_a_commit_that_fails_half_way_publishes_nothing_and_the_next_attempt_all(
+    harness: FaultHarness, fault: str
+) -> None:
+    scenarios.fails_half_way(harness, fault)
 
 
 @pytest.mark.parametrize("fault", ["hold put", "hold link", "hold seal"])
-def test_a_lost_attempt_links_nothing_any_more_though_the_server_lives_on(yard: Yard, fault: str) -> None:
-    scenarios.lost(yard, fault)
+def test_a_lost_attempt_links_nothing_any_more_though_the_server_lives_on(harness: FaultHarness, fault: str) -> None:
+    scenarios.lost(harness, fault)
 
 
 @pytest.mark.parametrize("fault", ["hold put", "hold link", "hold seal"])
-def test_a_killed_client_publishes_nothing_though_its_job_goes_on(yard: Yard, fault: str) -> None:
+def test_a_killed_client_publishes_nothing_though_its_job_goes_on(harness: FaultHarness, fault: str) -> None:
     """spark.md 0.2: with publication in ``commit`` this published 8 s after the client had died."""
-    scenarios.killed(yard, fault)
+    scenarios.killed(harness, fault)
 
 
 def test_a_server_frozen_in_a_commit_seals_at_most_and_the_client_publishes_when_it_wakes(
-    yard: Yard, server: Connect
+    harness: FaultHarness, server: Connect
 ) -> None:
-    with yard.start("hold link") as running:
+    with harness.start("hold link") as running:
         running.wait("held")
-        scenarios.frozen_in_commit(yard, server.pid, running)
+        scenarios.frozen_in_commit(harness, server.pid, running)

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from tests.spark import scenarios
-from tests.spark.yard import Yard
+from tests.spark.fault_harness import FaultHarness
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +21,12 @@ def conf() -> dict[str, str]:
     }
 
 
-def test_the_other_executor_does_its_work(yard: Yard) -> None:
+def test_the_other_executor_does_its_work(harness: FaultHarness) -> None:
     """SIGSTOP after the upload; woken when all is over, it changes nothing."""
     try:
-        scenarios.counts_once(yard, "executor SIGSTOP")
+        scenarios.counts_once(harness, "executor SIGSTOP")
     finally:
-        if yard.marks.count("frozen"):
+        if harness.marks.count("frozen"):
             with suppress(ProcessLookupError):
-                os.kill(int(yard.marks.detail("frozen")), signal.SIGCONT)
-    yard.published()
+                os.kill(int(harness.marks.detail("frozen")), signal.SIGCONT)
+    harness.published()

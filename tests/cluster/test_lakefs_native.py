@@ -22,7 +22,7 @@ from tests.cluster import s3a
 from tests.cluster.lakes import LakeFSLake
 from tests.cluster.servers import search_path
 from tests.spark.lake import done
-from tests.support.servers.faulty_proxy import Fate, FaultyProxy, Gate, always
+from tests.support.servers.faulty_proxy import FaultyProxy, Gate, Handling, always
 from tests.support.servers.lakefs import LakeFS
 from tests.support.servers.waiting import until
 
@@ -128,7 +128,7 @@ def test_four_thousand_files_are_linked_side_by_side(lakefs_server: LakeFS) -> N
         paths = [f"sales/orders/part-{number:05d}.w-1.0-0.parquet" for number in range(4000)]
         stored = tuple(Stored(path, one.address, one.checksum, one.size) for path in paths)
         # Nothing goes on until all connections are busy, which a machine under load takes its time for.
-        proxy.script = always(Fate(delay=0.01, before=gate))
+        proxy.script = always(Handling(delay=0.01, before=gate))
         proxy.forget()
         linking = pool.submit(sink.link, stored)
         until(lambda: proxy.in_flight == 32)
@@ -138,7 +138,7 @@ def test_four_thousand_files_are_linked_side_by_side(lakefs_server: LakeFS) -> N
         took = time.monotonic() - began
         assert sum(proxy.counts().values()) <= 4001
         assert proxy.most_in_flight == 32
-        proxy.script = always(Fate())
+        proxy.script = always(Handling())
         assert len(done(sink.list("sales/orders/"))) == 4000
         assert discrepancy(done(sink.list("sales/orders/"))) is not None
     print(f"4,000 files linked in {took:.1f} s")  # noqa: T201  the figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.spark import scenarios
-from tests.spark.yard import Yard, completed
+from tests.spark.fault_harness import FaultHarness, completed
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +20,13 @@ def conf() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])
-def test_both_upload_and_one_counts(yard: Yard, via: str) -> None:
+def test_both_upload_and_one_counts(harness: FaultHarness, via: str) -> None:
     """Acceptance 1 and 2: 1000 rows, 1000 distinct."""
-    completed(yard.run("race", via))
-    assert yard.marks.count("racing") >= 2
-    yard.published()
+    completed(harness.run("race", via))
+    assert harness.marks.count("racing") >= 2
+    harness.published()
 
 
-def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(yard: Yard) -> None:
+def test_the_control_tasks_that_link_themselves_have_duplicates_and_are_refused(harness: FaultHarness) -> None:
     """Acceptance 2: the same race shows 1250 rows of 1000, so the test above is not blind."""
-    scenarios.duplicates_are_refused(yard, "race")
+    scenarios.duplicates_are_refused(harness, "race")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.spark import scenarios
-from tests.spark.yard import Yard
+from tests.spark.fault_harness import FaultHarness
 
 
 @pytest.mark.parametrize(
@@ -18,28 +18,30 @@ from tests.spark.yard import Yard
         ("executor SIGKILL", "native"),
     ],
 )
-def test_a_task_that_is_run_again_counts_once(yard: Yard, fault: str, via: str) -> None:
+def test_a_task_that_is_run_again_counts_once(harness: FaultHarness, fault: str, via: str) -> None:
     """Acceptance 1: after its upload the task fails, or its worker or its whole executor dies."""
-    scenarios.counts_once(yard, fault, via)
+    scenarios.counts_once(harness, fault, via)
 
 
 @pytest.mark.parametrize("fault", ["half a link", "no seal"])
-def test_a_commit_that_fails_half_way_publishes_nothing_and_the_next_attempt_all(yard: Yard, fault: str) -> None:
-    scenarios.fails_half_way(yard, fault)
+def test_a_commit_that_fails_half_way_publishes_nothing_and_the_next_attempt_all(
+    harness: FaultHarness, fault: str
+) -> None:
+    scenarios.fails_half_way(harness, fault)
 
 
 @pytest.mark.parametrize("fault", ["hold put", "hold link"])
-def test_a_lost_attempt_links_nothing_any_more(yard: Yard, fault: str) -> None:
+def test_a_lost_attempt_links_nothing_any_more(harness: FaultHarness, fault: str) -> None:
     """Also the executors end, which are no children of the body: their driver is gone."""
-    scenarios.lost(yard, fault)
+    scenarios.lost(harness, fault)
 
 
 @pytest.mark.parametrize("fault", ["hold put", "hold link", "hold seal"])
-def test_a_killed_driver_publishes_nothing(yard: Yard, fault: str) -> None:
-    scenarios.killed(yard, fault)
+def test_a_killed_driver_publishes_nothing(harness: FaultHarness, fault: str) -> None:
+    scenarios.killed(harness, fault)
 
 
-def test_a_java_frozen_in_its_commit_seals_at_most_and_publishes_when_it_wakes(yard: Yard) -> None:
-    with yard.start("hold link") as running:
+def test_a_java_frozen_in_its_commit_seals_at_most_and_publishes_when_it_wakes(harness: FaultHarness) -> None:
+    with harness.start("hold link") as running:
         running.wait("held")
-        scenarios.frozen_in_commit(yard, yard.java(), running)
+        scenarios.frozen_in_commit(harness, harness.java(), running)

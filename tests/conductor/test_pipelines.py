@@ -15,24 +15,24 @@ import pytest
 from perago_core.answers import Done
 from perago_core.values import CommitRef, TaskStatus
 from perago_worker.pipelines.protocol import PipelineView
-from tests.conductor.life import Life, new_life
+from tests.conductor.deployment import Deployment, new_deployment
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.servers.conductor import Conductor
 from tests.worker.projects import MAIN, create, environment
 
 
 @pytest.fixture
-def life(tmp_path: Path, conductor_server: Conductor) -> Iterator[Life]:
-    with new_life(tmp_path, conductor_server.api) as made:
+def deployment(tmp_path: Path, conductor_server: Conductor) -> Iterator[Deployment]:
+    with new_deployment(tmp_path, conductor_server.api) as made:
         made.register()
         yield made
 
 
 @contextmanager
-def _worker(life: Life, *words: str) -> Generator[subprocess.Popen[bytes]]:
-    log = (life.project.folder / "worker.log").open("ab")
+def _worker(deployment: Deployment, *words: str) -> Generator[subprocess.Popen[bytes]]:
+    log = (deployment.project.folder / "worker.log").open("ab")
     process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-        [sys.executable, "-m", "perago_worker", "--project", str(life.project.folder), "worker", *words],
+        [sys.executable, "-m", "perago_worker", "--project", str(deployment.project.folder), "worker", *words],
         env=environment(),
         stderr=log,
     )
@@ -44,12 +44,14 @@ def _worker(life: Life, *words: str) -> Generator[subprocess.Popen[bytes]]:
         log.close()
 
 
-def _start(life: Life, name: str, ref: CommitRef, **params: object) -> str:
-    return life.words().start(life.named(name), life.settings.pipelines[life.named(name)], ref, params)
+def _start(deployment: Deployment, name: str, ref: CommitRef, **params: object) -> str:
+    return deployment.words().start(
+        deployment.named(name), deployment.settings.pipelines[deployment.named(name)], ref, params
+    )
 
 
-def _view(life: Life, workflow: str) -> PipelineView:
-    view = life.words().view(workflow)
+def _view(deployment: Deployment, workflow: str) -> PipelineView:
+    view = deployment.words().view(workflow)
     assert view is not None
     return view
 
@@ -68,34 +70,38 @@ def _recovered(operator: Operator, pipeline: str) -> dict[str, Any] | None:
     return None if seen is None or seen["status"] == "RUNNING" else seen
 
 
-def test_a_pipeline_is_started_there_and_followed_to_its_end(life: Life) -> None:
-    create(life.stack)
-    with _worker(life):
-        ran = life.project.perago("run", life.named("line"), "--param", "text=four", "--on", "conductor", "--json")
+def test_a_pipeline_is_started_there_and_followed_to_its_end(deployment: Deployment) -> None:
+    create(deployment.stack)
+    with _worker(deployment):
+        ran = deployment.project.perago(
+            "run", deployment.named("line"), "--param", "text=four", "--on", "conductor", "--json"
+        )
     assert ran.code == 0, ran.err
     assert ran.data["status"] == "COMPLETED"
     given = {step: each["result"]["count"] for step, each in ran.data["output"].items()}
     assert given == {"write": 4, "one": 4, "two": 4, "sum": 4}
     refs = {each["step"]: each["ref"] for each in ran.data["attempts"]}
     assert refs["one"] == refs["two"] == refs["write"] != refs["sum"]
-    head = life.stack.store.head(MAIN)
+    head = deployment.stack.store.head(MAIN)
     assert isinstance(head, Done)
     assert head.value is not None
     assert head.value.commit.ref == refs["sum"]
     assert head.value.commit.parents == (refs["write"],)
 
 
-def test_a_single_task_runs_here_without_being_a_pipeline(life: Life) -> None:
-    ran = life.project.perago("run", life.named("write"), "--param", "text=alone", "--target", "lake/main", "--json")
+def test_a_single_task_runs_here_without_being_a_pipeline(deployment: Deployment) -> None:
+    ran = deployment.project.perago(
+        "run", deployment.named("write"), "--param", "text=alone", "--target", "lake/main", "--json"
+    )
     assert ran.code == 0, ran.err
-    assert ran.data["output"][life.named("write")]["result"] == {"count": 5}
+    assert ran.data["output"][deployment.named("write")]["result"] == {"count": 5}
 
 
 @pytest.mark.parametrize("spelling", ["refType", "ref_type"])
-def test_callers_of_either_generation_are_understood(life: Life, operator: Operator, spelling: str) -> None:
-    first = create(life.stack)
+def test_callers_of_either_generation_are_understood(deployment: Deployment, operator: Operator, spelling: str) -> None:
+    first = create(deployment.stack)
     body = {
-        "name": life.named("line"),
+        "name": deployment.named("line"),
         "version": 1,
         "input": {
             "params": {"text": "by hand"},
@@ -104,101 +110,107 @@ def test_callers_of_either_generation_are_understood(life: Life, operator: Opera
         },
     }
     workflow = operator.call("POST", "/workflow", json=body).text
-    with _worker(life):
-        view = eventually(lambda: None if (seen := _view(life, workflow)).running else seen, "the end")
+    with _worker(deployment):
+        view = eventually(lambda: None if (seen := _view(deployment, workflow)).running else seen, "the end")
     assert view.succeeded, view
     assert view.output["sum"]["workspace"]["refType"] == "commit"
 
 
-def test_a_second_workflow_on_the_same_branch_is_warned_of(life: Life, operator: Operator) -> None:
-    first = create(life.stack)
-    running = _start(life, "sleep", first)
-    assert life.words().rivals(MAIN, (life.named("sleep"),)) == (running,)
+def test_a_second_workflow_on_the_same_branch_is_warned_of(deployment: Deployment, operator: Operator) -> None:
+    first = create(deployment.stack)
+    running = _start(deployment, "sleep", first)
+    assert deployment.words().rivals(MAIN, (deployment.named("sleep"),)) == (running,)
     # A stranger's project knows none of our names: it is found by its correlation id.
-    found = eventually(lambda: running in life.words().rivals(MAIN, ()), "the index to show it")
+    found = eventually(lambda: running in deployment.words().rivals(MAIN, ()), "the index to show it")
     assert found
     operator.call("PUT", f"/workflow/{running}/pause")
-    assert running in life.words().rivals(MAIN, (life.named("sleep"),))  # `correlated` would miss it
-    told = life.project.perago("--set", "orchestrator.on_drift=warn", "run", life.named("fail"))
+    assert running in deployment.words().rivals(MAIN, (deployment.named("sleep"),))  # `correlated` would miss it
+    told = deployment.project.perago("--set", "orchestrator.on_drift=warn", "run", deployment.named("fail"))
     assert f"workflow {running} already runs on lake/main" in told.err
-    life.words().stop(running, "enough")
-    assert life.words().rivals(MAIN, (life.named("sleep"),)) == ()
+    deployment.words().stop(running, "enough")
+    assert deployment.words().rivals(MAIN, (deployment.named("sleep"),)) == ()
 
 
-def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(life: Life, operator: Operator) -> None:
-    create(life.stack)
-    with _worker(life):
-        ran = life.project.perago("run", life.named("fail"), "--on", "conductor")
+def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(
+    deployment: Deployment, operator: Operator
+) -> None:
+    create(deployment.stack)
+    with _worker(deployment):
+        ran = deployment.project.perago("run", deployment.named("fail"), "--on", "conductor")
         assert ran.code == 1
         assert "there is no bread today" in ran.out
-        ended = eventually(lambda: _recovered(operator, life.named("fail")), "the recovery to end")
+        ended = eventually(lambda: _recovered(operator, deployment.named("fail")), "the recovery to end")
     assert ended["status"] == "COMPLETED"
     assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}
 
 
 def test_a_publication_nobody_finished_is_settled_by_the_recovery_of_its_pipeline(
-    life: Life, operator: Operator
+    deployment: Deployment, operator: Operator
 ) -> None:
     """Killed right after publishing, in its last attempt: no retry will replace it, so the books say what it is."""
-    create(life.stack)
-    life.change("retries=2", "retries=0")
-    life.change("response_timeout=20", "response_timeout=40")  # not given up before it is killed
-    life.register()
-    first = life.stack.store.head(MAIN)
+    create(deployment.stack)
+    deployment.change("retries=2", "retries=0")
+    deployment.change("response_timeout=20", "response_timeout=40")  # not given up before it is killed
+    deployment.register()
+    first = deployment.stack.store.head(MAIN)
     assert isinstance(first, Done)
     assert first.value is not None
-    workflow = _start(life, "line", first.value.commit.ref, text="x")
-    failpoint = f"kill store.publish.after 1 {life.named('write')}"
-    assert life.project.process("worker", PERAGO_FAILPOINT=failpoint).returncode == -signal.SIGKILL
-    with _worker(life):
+    workflow = _start(deployment, "line", first.value.commit.ref, text="x")
+    failpoint = f"kill store.publish.after 1 {deployment.named('write')}"
+    assert deployment.project.process("worker", PERAGO_FAILPOINT=failpoint).returncode == -signal.SIGKILL
+    with _worker(deployment):
         operator.started.append(workflow)
-        ended = eventually(lambda: _given_up(operator, life.named("line")), "the recovery to end")
-    assert not _view(life, workflow).succeeded
-    published = life.stack.store.head(MAIN)
+        ended = eventually(lambda: _given_up(operator, deployment.named("line")), "the recovery to end")
+    assert not _view(deployment, workflow).succeeded
+    published = deployment.stack.store.head(MAIN)
     assert isinstance(published, Done)
     assert published.value is not None
     assert published.value.commit.parents == (first.value.commit.ref,)  # recovery moves no branch
     (recover,) = ended["tasks"]
     assert ended["status"] == "COMPLETED"
     assert list(recover["outputData"]["result"]["settled"].values()) == ["settled"]
-    assert [each["kind"] for each in life.project.perago("audit", "--json").data] == ["abandoned"]
+    assert [each["kind"] for each in deployment.project.perago("audit", "--json").data] == ["abandoned"]
 
 
-def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(life: Life) -> None:
-    create(life.stack)
-    told = life.project.perago("run", life.named("line"), "--on", "conductor")
+def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(deployment: Deployment) -> None:
+    create(deployment.stack)
+    told = deployment.project.perago("run", deployment.named("line"), "--on", "conductor")
     assert told.code == 2
     assert "add --param text=VALUE" in told.err
-    life.change(f'task = "sleep-{life.mark}"', f'task = "unheard-of-{life.mark}"')
-    life.change(f'@task(name="sleep-{life.mark}"', f'@task(name="unheard-of-{life.mark}"')
-    told = life.project.perago("--set", "orchestrator.on_drift=warn", "run", life.named("sleep"), "--on", "conductor")
+    deployment.change(f'task = "sleep-{deployment.mark}"', f'task = "unheard-of-{deployment.mark}"')
+    deployment.change(f'@task(name="sleep-{deployment.mark}"', f'@task(name="unheard-of-{deployment.mark}"')
+    told = deployment.project.perago(
+        "--set", "orchestrator.on_drift=warn", "run", deployment.named("sleep"), "--on", "conductor"
+    )
     assert told.code == 2
     assert "Run `perago register`" in told.err
 
 
-def test_nobody_working_is_told(life: Life) -> None:
-    first = create(life.stack)
-    workflow = _start(life, "sleep", first)
-    view = eventually(lambda: seen if (seen := _view(life, workflow)).attempts else None, "a scheduled task")
-    assert life.words().unattended(view) == (life.named("sleep"),)
-    with _worker(life):
-        eventually(lambda: not life.words().unattended(_view(life, workflow)), "a worker to ask")
+def test_nobody_working_is_told(deployment: Deployment) -> None:
+    first = create(deployment.stack)
+    workflow = _start(deployment, "sleep", first)
+    view = eventually(lambda: seen if (seen := _view(deployment, workflow)).attempts else None, "a scheduled task")
+    assert deployment.words().unattended(view) == (deployment.named("sleep"),)
+    with _worker(deployment):
+        eventually(lambda: not deployment.words().unattended(_view(deployment, workflow)), "a worker to ask")
 
 
 def test_what_runs_is_living_and_what_ended_is_settled_only_when_nothing_can_bring_it_back(
-    life: Life, operator: Operator
+    deployment: Deployment, operator: Operator
 ) -> None:
-    first = create(life.stack)
-    words = life.words()
-    with _worker(life):
-        done = _start(life, "line", first, text="x")
-        eventually(lambda: not _view(life, done).running, "the line to end")
-        sleeping = _start(life, "sleep", CommitRef(str(_view(life, done).output["sum"]["workspace"]["ref"])))
-        eventually(lambda: any(each.worker_id for each in _view(life, sleeping).attempts), "the sleeper to begin")
-        (alive,) = [words.delivery(each.task_id) for each in _view(life, sleeping).attempts]
+    first = create(deployment.stack)
+    words = deployment.words()
+    with _worker(deployment):
+        done = _start(deployment, "line", first, text="x")
+        eventually(lambda: not _view(deployment, done).running, "the line to end")
+        sleeping = _start(
+            deployment, "sleep", CommitRef(str(_view(deployment, done).output["sum"]["workspace"]["ref"]))
+        )
+        eventually(lambda: any(each.worker_id for each in _view(deployment, sleeping).attempts), "the sleeper to begin")
+        (alive,) = [words.delivery(each.task_id) for each in _view(deployment, sleeping).attempts]
         assert alive is not None
         assert (alive.logical_task, alive.is_open) == (f"{sleeping}/sleep", True)
-        dead = [words.delivery(each.task_id) for each in _view(life, done).attempts]
+        dead = [words.delivery(each.task_id) for each in _view(deployment, done).attempts]
         assert not any(each is None or each.is_open for each in dead)
         assert words.delivery("11111111-2222-3333-4444-555555555555") is None
         tasks = {f"{done}/write", f"{sleeping}/sleep", "11111111-2222-3333-4444-555555555555/gone"}
@@ -214,32 +226,32 @@ def test_what_runs_is_living_and_what_ended_is_settled_only_when_nothing_can_bri
     assert f"{sleeping}/sleep" in words.settled(tasks, 0, unknown=True)
 
 
-def test_status_explain_log_timeline_and_gc_speak_of_a_run_on_conductor(life: Life) -> None:
-    ran = life.project.perago("run", life.named("line"), "--param", "text=x", "--json")
+def test_status_explain_log_timeline_and_gc_speak_of_a_run_on_conductor(deployment: Deployment) -> None:
+    ran = deployment.project.perago("run", deployment.named("line"), "--param", "text=x", "--json")
     assert ran.code == 0, ran.err
     workflow = ran.data["workflow_id"]
     task = ran.data["attempts"][0]["task_id"]
-    shown = life.project.perago("status", workflow, "--json")
+    shown = deployment.project.perago("status", workflow, "--json")
     assert shown.data == ran.data
-    assert workflow in life.project.perago("status", "--all").out
-    told = life.project.perago("explain", task).out
+    assert workflow in deployment.project.perago("status", "--all").out
+    told = deployment.project.perago("explain", task).out
     assert "it is done: its result was accepted and stays" in told
     assert "log" in told
-    assert life.words().log(task)
-    assert life.project.perago("timeline", workflow).code == 0
-    collected = life.project.perago("gc", "--older-than", "0", "--json")
+    assert deployment.words().log(task)
+    assert deployment.project.perago("timeline", workflow).code == 0
+    collected = deployment.project.perago("gc", "--older-than", "0", "--json")
     assert collected.code == 0, collected.err
     assert {each.partition("/")[0] for each in collected.data["claims"]} == {workflow}
 
 
-def test_a_stopped_workflow_ends_its_attempts(life: Life) -> None:
-    first = create(life.stack)
-    with _worker(life):
-        workflow = _start(life, "sleep", first)
-        eventually(lambda: any(each.worker_id for each in _view(life, workflow).attempts), "the sleeper to begin")
-        life.words().stop(workflow, "nobody wants it any more")
-        view = _view(life, workflow)
+def test_a_stopped_workflow_ends_its_attempts(deployment: Deployment) -> None:
+    first = create(deployment.stack)
+    with _worker(deployment):
+        workflow = _start(deployment, "sleep", first)
+        eventually(lambda: any(each.worker_id for each in _view(deployment, workflow).attempts), "the sleeper to begin")
+        deployment.words().stop(workflow, "nobody wants it any more")
+        view = _view(deployment, workflow)
     assert (view.status, view.reason) == ("TERMINATED", "nobody wants it any more")
     assert [each.status for each in view.attempts] == [TaskStatus.CANCELED]
-    assert life.words().view("11111111-2222-3333-4444-555555555555") is None
-    assert life.words().find("11111111-2222-3333-4444-555555555555") is None
+    assert deployment.words().view("11111111-2222-3333-4444-555555555555") is None
+    assert deployment.words().find("11111111-2222-3333-4444-555555555555") is None

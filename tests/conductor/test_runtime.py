@@ -9,11 +9,11 @@ import pytest
 
 from perago_core.values import TaskStatus
 from tests.support.conductor.operating import Operator, eventually
-from tests.support.crash.conductor_project import ConductorYard
+from tests.support.crash.conductor_project import ConductorProject
 from tests.support.crash.judging import Line, judge_line
 from tests.support.crash.project import done
 from tests.support.servers.conductor import Conductor
-from tests.support.servers.faulty_proxy import LOSE_REQUEST, PASS, Fate, FaultyProxy, Request, let_pass
+from tests.support.servers.faulty_proxy import LOSE_REQUEST, PASS, FaultyProxy, Handling, Request, let_pass
 
 ROOT = Path(__file__).parents[2]
 _TOO_LARGE = '''
@@ -39,14 +39,14 @@ def test_a_first_publication_asks_conductor_as_often_as_the_cost_table_says(
     """One request for a result; a reload is one read of the task and one of its workflow (ADR 18)."""
     with (
         FaultyProxy(conductor_server.url) as proxy,
-        ConductorYard(tmp_path / "p", policy, operator=operator) as yard,
+        ConductorProject(tmp_path / "p", policy, operator=operator) as project,
     ):
-        yard.add_task("clean", {"PATIENCE": 600.0})
-        yard.plan("clean", "change")
-        target, first = yard.branch("main")
-        workflow = yard.start("clean", ("clean",), target, first)
+        project.add_task("clean", {"PATIENCE": 600.0})
+        project.plan("clean", "change")
+        target, first = project.branch("main")
+        workflow = project.start("clean", ("clean",), target, first)
         beats = "budget.heartbeat_interval=100"  # a heartbeat is no part of a publication
-        worker = yard.worker(settings=(f"orchestrator.url={proxy.url}/api", beats), until_idle=True)
+        worker = project.worker(settings=(f"orchestrator.url={proxy.url}/api", beats), until_idle=True)
         assert operator.until_ended(workflow)["status"] == "COMPLETED", worker.said()
         assert worker.drain() == 0, worker.said()
         asked = proxy.counts(shape)
@@ -78,16 +78,16 @@ def calls_of_a_first_publication(backing: str) -> int:
 
 
 def test_a_result_too_large_is_refused_before_anything_is_published(operator: Operator, tmp_path: Path) -> None:
-    with ConductorYard(tmp_path / "p", "auto", operator=operator) as yard:
+    with ConductorProject(tmp_path / "p", "auto", operator=operator) as project:
         source = tmp_path / "large.py"
         source.write_text(_TOO_LARGE, encoding="utf-8")
-        yard.add_task("large", source=source)
-        target, first = yard.branch("main")
+        project.add_task("large", source=source)
+        target, first = project.branch("main")
         workflow = operator.start(("large",), target, first, retries=0)
-        worker = yard.worker(until_idle=True)
+        worker = project.worker(until_idle=True)
         ended = operator.until_ended(workflow)
         assert worker.drain() == 0, worker.said()
-        head = done(yard.store.head(target))
+        head = done(project.store.head(target))
         assert head is not None
         assert (ended["status"], head.commit.ref) == ("FAILED", first)
         (task,) = ended["tasks"]
@@ -102,7 +102,7 @@ def test_past_its_deadline_an_attempt_publishes_nothing_even_if_conductor_still_
     operator.response_timeout = timeout = 6
     beats: list[Request] = []
 
-    def only_the_first_arrives(request: Request) -> Fate:
+    def only_the_first_arrives(request: Request) -> Handling:
         if b'"extendLease": true' not in request.body:
             return PASS
         beats.append(request)
@@ -110,25 +110,25 @@ def test_past_its_deadline_an_attempt_publishes_nothing_even_if_conductor_still_
 
     with (
         FaultyProxy(conductor_server.url, only_the_first_arrives) as proxy,
-        ConductorYard(tmp_path / "p", "auto", operator=operator) as yard,
+        ConductorProject(tmp_path / "p", "auto", operator=operator) as project,
     ):
-        yard.add_task("clean", {"PATIENCE": float(timeout)})
-        yard.plan("clean", "change")
-        target, first = yard.branch("main")
-        workflow = yard.start("clean", ("clean",), target, first, seconds=timeout + 4.0)
-        worker = yard.worker(settings=(f"orchestrator.url={proxy.url}/api", "worker.nudge=false"))
-        (late,) = eventually(lambda: yard.view(workflow).attempts[:1], "an attempt")
+        project.add_task("clean", {"PATIENCE": float(timeout)})
+        project.plan("clean", "change")
+        target, first = project.branch("main")
+        workflow = project.start("clean", ("clean",), target, first, seconds=timeout + 4.0)
+        worker = project.worker(settings=(f"orchestrator.url={proxy.url}/api", "worker.nudge=false"))
+        (late,) = eventually(lambda: project.view(workflow).attempts[:1], "an attempt")
 
         def outcome() -> list[str]:
             return [line for line in operator.logs(late.task_id) if line.startswith("attempt ")]
 
         (line,) = eventually(outcome, "the outcome in the task's log")
-        head = done(yard.store.head(target))
+        head = done(project.store.head(target))
         assert head is not None
         assert len(beats) > 1
         assert ("completed" in line, head.commit.ref) == (False, first), line
         proxy.script = let_pass
         assert operator.until_ended(workflow)["status"] == "COMPLETED"
         assert worker.drain() == 0, worker.said()
-        assert yard.view(workflow).attempts[0].status is not TaskStatus.COMPLETED
-        assert judge_line(yard, Line(target, first, workflow)) == []
+        assert project.view(workflow).attempts[0].status is not TaskStatus.COMPLETED
+        assert judge_line(project, Line(target, first, workflow)) == []

@@ -26,7 +26,7 @@ from perago_worker.config.load import load
 from perago_worker.runtime.assembly import assemble
 from perago_worker.runtime.attempt import Runtime
 from tests.support.conductor.operating import PATIENCE, Operator, eventually
-from tests.support.crash.conductor_project import ConductorYard
+from tests.support.crash.conductor_project import ConductorProject
 from tests.support.crash.judging import Line, judge_line
 from tests.support.crash.project import done
 from tests.support.servers.conductor import CONDUCTOR, Conductor
@@ -88,14 +88,14 @@ def test_conductor_is_killed_at_each_phase_of_an_attempt(server: Conductor, tmp_
     gates = {name: Gate(Failpoint.parse(point), count) for name, (point, count) in zip(names, PHASES, strict=True)}
     with (
         closing(Operator(server.api, uuid.uuid4().hex[:12])) as operator,
-        ConductorYard(tmp_path / "p", "auto", operator=operator) as yard,
+        ConductorProject(tmp_path / "p", "auto", operator=operator) as project,
     ):
-        lines = {name: _start(yard, name) for name in names}
-        settings = load(yard.folder, {"tasks": names}, {})
-        with assemble(settings, yard.stack, load_tasks(settings, yard.folder)) as made:
+        lines = {name: _start(project, name) for name in names}
+        settings = load(project.folder, {"tasks": names}, {})
+        with assemble(settings, project.stack, load_tasks(settings, project.folder)) as made:
             runtime = made.runtime
             with ThreadPoolExecutor(len(names)) as pool:
-                held = evolve(runtime, fate=Gates(gates))
+                held = evolve(runtime, failpoint=Gates(gates))
                 running = {name: pool.submit(held.run, _polled(runtime, name), runtime.clock.now()) for name in names}
                 for name, gate in gates.items():
                     assert gate.came.wait(PATIENCE), f"{name} did not come to {gate.point}"
@@ -108,19 +108,19 @@ def test_conductor_is_killed_at_each_phase_of_an_attempt(server: Conductor, tmp_
             if wake == "while it is away":
                 server.start()
             for name, outcome in outcomes.items():
-                _agree(yard, lines[name], outcome)
+                _agree(project, lines[name], outcome)
                 _finish(operator, runtime, lines[name], name)
-        assert [sentence for line in lines.values() for sentence in judge_line(yard, line)] == []
+        assert [sentence for line in lines.values() for sentence in judge_line(project, line)] == []
     if wake == "when it is back":
         late = {name for name, each in outcomes.items() if each.acceptance is not Acceptance.ACCEPTED}
         assert late == set(), "the server was back in time, and an attempt was not accepted"
 
 
-def _start(yard: ConductorYard, name: str) -> Line:
-    yard.add_task(name, {"PATIENCE": float(yard.operator.response_timeout)})
-    yard.plan(name, "change")
-    target, first = yard.branch(name)
-    return Line(target, first, yard.start(name, (name,), target, first))
+def _start(project: ConductorProject, name: str) -> Line:
+    project.add_task(name, {"PATIENCE": float(project.operator.response_timeout)})
+    project.plan(name, "change")
+    target, first = project.branch(name)
+    return Line(target, first, project.start(name, (name,), target, first))
 
 
 def _polled(runtime: Runtime, name: str) -> Assignment:
@@ -128,13 +128,13 @@ def _polled(runtime: Runtime, name: str) -> Assignment:
     return assignment
 
 
-def _agree(yard: ConductorYard, line: Line, outcome: Outcome) -> None:
+def _agree(project: ConductorProject, line: Line, outcome: Outcome) -> None:
     """What the attempt believes is never more than what Conductor says and the branch shows."""
     if outcome.acceptance is not Acceptance.ACCEPTED:
         return
     assert isinstance(outcome.result, Completed)
-    (attempt,) = yard.view(line.workflow).attempts
-    head = done(yard.store.head(line.target))
+    (attempt,) = project.view(line.workflow).attempts
+    head = done(project.store.head(line.target))
     assert head is not None
     assert (attempt.status, attempt.ref, head.commit.ref) == (
         TaskStatus.COMPLETED,

@@ -22,9 +22,9 @@ from tests.support.servers.conductor import Conductor
 from tests.support.servers.faulty_proxy import (
     LOSE_ANSWER,
     LOSE_REQUEST,
-    Fate,
     FaultyProxy,
     Gate,
+    Handling,
     Predicate,
     Request,
     always,
@@ -99,18 +99,18 @@ def test_a_heartbeat_without_an_answer_is_unknown_and_not_repeated(
     assert len(proxy.seen) == 1
 
 
-@pytest.mark.parametrize("fate", [LOSE_REQUEST, LOSE_ANSWER], ids=["request", "answer"])
+@pytest.mark.parametrize("handling", [LOSE_REQUEST, LOSE_ANSWER], ids=["request", "answer"])
 def test_a_result_that_had_no_answer_is_sent_until_it_has_one(
-    operator: Operator, proxy: FaultyProxy, distant: ConductorOrchestrator, fate: Fate
+    operator: Operator, proxy: FaultyProxy, distant: ConductorOrchestrator, handling: Handling
 ) -> None:
     """Lost on its way there it is sent again; lost on its way back the task has ended, and it is not."""
     operator.start(("clean",), MAIN, FIRST_REF)
     task = polled(distant)
     proxy.forget()
-    proxy.script = when(is_report, fate, times=1)
+    proxy.script = when(is_report, handling, times=1)
     answer = distant.report(wide(task), completed())
-    assert isinstance(answer, Unknown) is (fate is LOSE_ANSWER)
-    assert len([each for each in proxy.seen if is_report(each)]) == (2 if fate is LOSE_REQUEST else 1)
+    assert isinstance(answer, Unknown) is (handling is LOSE_ANSWER)
+    assert len([each for each in proxy.seen if is_report(each)]) == (2 if handling is LOSE_REQUEST else 1)
     assert is_accepted(wide(task), reload(distant, task))
 
 
@@ -122,7 +122,7 @@ def test_a_result_that_nobody_answers_is_sent_again_while_there_is_time(
     task = polled(distant)
     proxy.forget()
     silence = Gate()
-    proxy.script = when(is_report, Fate(before=silence), times=1)
+    proxy.script = when(is_report, Handling(before=silence), times=1)
     answer = distant.report(wide(task), completed())
     silence.open()
     assert not isinstance(answer, NotDone)

@@ -39,7 +39,7 @@ from perago_core.values import (
     TaskStatus,
     claim_of,
 )
-from tests.core.hollow import cases, hollow
+from tests.core.given_facts import cases, with_given_facts
 from tests.core.machines import NAMES, definition, load
 
 Anything: TypeAlias = Table[Any, Any]
@@ -86,7 +86,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_table_and_transitions_agree_on_every_case(name: str) -> None:
-    table = hollow(definition(name))
+    table = with_given_facts(definition(name))
     tried, moved, disagreements = 0, 0, list[object]()
     for phase, kind, valuation in cases(table):
         event = object.__new__(kind)  # its fields are never read: the facts are told, nothing is remembered
@@ -101,7 +101,7 @@ def test_table_and_transitions_agree_on_every_case(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_is_the_answer_to_some_case(name: str) -> None:
-    table = hollow(definition(name))
+    table = with_given_facts(definition(name))
     fired = Counter(
         table.fire(State(phase, valuation, None), object.__new__(kind)).row.id
         for phase, kind, valuation in cases(table)
@@ -112,7 +112,7 @@ def test_every_row_is_the_answer_to_some_case(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_rebuilt_table_has_the_same_rows(name: str) -> None:
-    real, rebuilt = load(name), hollow(definition(name))
+    real, rebuilt = load(name), with_given_facts(definition(name))
     assert [(row.id, row.phase, row.event, row.when, row.next) for row in rebuilt.definition.rows] == [
         (row.id, row.phase, row.event, row.when, row.next) for row in real.definition.rows
     ]
@@ -120,8 +120,8 @@ def test_the_rebuilt_table_has_the_same_rows(name: str) -> None:
 
 def test_a_table_that_differs_is_noticed() -> None:
     """The test above can fail: swap two destinations behind the engine's back."""
-    table = hollow(definition("policy"))
-    other = hollow(
+    table = with_given_facts(definition("policy"))
+    other = with_given_facts(
         evolve(
             definition("policy"),
             rows=tuple(evolve(row, next=_swapped(row)) for row in definition("policy").rows),

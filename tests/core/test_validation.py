@@ -23,7 +23,7 @@ from perago_core.errors import DefinitionError
 from perago_core.machine.engine import Table, validate
 from perago_core.machine.rows import ALWAYS, Command, Definition, Fact, Guard, Row, State, mentioned, when
 from tests.core.attempts import BEFORE_PUBLICATION
-from tests.core.hollow import cases, hollow
+from tests.core.given_facts import cases, with_given_facts
 from tests.core.machines import NAMES, definition, load
 from tests.core.toy import (
     FACTS,
@@ -327,7 +327,7 @@ def test_what_is_accepted_has_a_row_for_every_combination(name: str, data: st.Da
         if row.id not in dropped_rows and (row.phase.name, row.event.__name__) not in dropped_groups
     )
     try:
-        compiled = hollow(evolve(table, rows=rest))
+        compiled = with_given_facts(evolve(table, rows=rest))
     except DefinitionError:
         return
     fired = {

@@ -48,7 +48,7 @@ def main(project: str, modules: str, count: str) -> None:
     tasks = load_tasks(settings, Path(project))
     stack = open_stack(settings)
     with assemble(settings, stack, tasks) as assembled:
-        runtime = evolve(assembled.runtime, fate=AfterPublication())
+        runtime = evolve(assembled.runtime, failpoint=AfterPublication())
         for _ in range(int(count)):
             polled = stack.orchestrator.poll(runtime.node.worker_id, tuple(tasks), 1)
             assert isinstance(polled, Done), polled

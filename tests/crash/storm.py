@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator import OrchestratorError
 from tests.support.crash.judging import Line, judge_outputs, judge_rest
-from tests.support.crash.project import ENDED_WELL, WorkerProcess, Yard, done
+from tests.support.crash.project import ENDED_WELL, CrashProject, WorkerProcess, done
 
 TASK = "storm"
 WORKERS = 2
@@ -99,13 +99,13 @@ class _Life:
     polls_since: float | None = None
 
 
-def storm(yard: Yard, size: Size, seed: int) -> Report:
+def storm(project: CrashProject, size: Size, seed: int) -> Report:
     """Let it rage until every workflow has ended, then judge."""
     chance = random.Random(seed)
     report = Report(size, seed)
-    yard.add_task(TASK, {"RETRIES": 200, "PATIENCE": _PATIENCE})
-    yard.plan(TASK, "change")
-    branches = [_Branch(*yard.branch(f"b{number}"), left=size.workflows) for number in range(size.branches)]
+    project.add_task(TASK, {"RETRIES": 200, "PATIENCE": _PATIENCE})
+    project.plan(TASK, "change")
+    branches = [_Branch(*project.branch(f"b{number}"), left=size.workflows) for number in range(size.branches)]
     began = time.monotonic()
     lives: list[_Life] = []
     while True:
@@ -116,13 +116,13 @@ def storm(yard: Yard, size: Size, seed: int) -> Report:
             for branch in branches:
                 branch.left += 1
         for branch in branches:
-            report.tasks += _go_on(yard, branch, size.steps)
+            report.tasks += _go_on(project, branch, size.steps)
             if chance.randrange(_ONE_DUPLICATE_IN) == 0:
-                report.duplicates += _hand_out_again(yard, branch)
+                report.duplicates += _hand_out_again(project, branch)
         lives = [life for life in lives if _lives_on(life, report)]
         while len(lives) < WORKERS:
             struck = chance.uniform(0.0, 1.5) if report.kills + len(lives) < size.tasks / ONE_IN else None
-            lives.append(_Life(yard.worker(capacity=3), struck, deadly=chance.randrange(_ONE_PAUSE_IN) > 0))
+            lives.append(_Life(project.worker(capacity=3), struck, deadly=chance.randrange(_ONE_PAUSE_IN) > 0))
             report.lives += 1
         time.sleep(0.02)
     for life in lives:
@@ -130,36 +130,38 @@ def storm(yard: Yard, size: Size, seed: int) -> Report:
         if code not in ENDED_WELL:
             report.broken.append(f"N-13 a worker ended with code {code}: {life.worker.said()[-2000:]}")
     # Rooms of the last dead are swept by the next worker that starts.
-    last = yard.worker(until_idle=True)
+    last = project.worker(until_idle=True)
     assert last.wait() == 0, last.said()
     report.seconds = time.monotonic() - began
-    _judge(yard, branches, report)
+    _judge(project, branches, report)
     return report
 
 
-def _go_on(yard: Yard, branch: _Branch, steps: int) -> int:
+def _go_on(project: CrashProject, branch: _Branch, steps: int) -> int:
     """Start a branch's next workflow where the last one ended; give the number of tasks it has."""
     if branch.running is not None:
-        if yard.view(branch.running).running:
+        if project.view(branch.running).running:
             return 0
         branch.ended.append(branch.running)
         branch.running = None
     if not branch.left:
         return 0
     branch.left -= 1
-    head = done(yard.store.head(branch.target))
+    head = done(project.store.head(branch.target))
     assert head is not None
-    branch.running = yard.start(branch.target.branch, (TASK,) * steps, branch.target, head.commit.ref, seconds=_LASTS)
+    branch.running = project.start(
+        branch.target.branch, (TASK,) * steps, branch.target, head.commit.ref, seconds=_LASTS
+    )
     return steps
 
 
-def _hand_out_again(yard: Yard, branch: _Branch) -> bool:
+def _hand_out_again(project: CrashProject, branch: _Branch) -> bool:
     """Have the task that runs on a branch handed out a second time, under the same id."""
-    running = [each for each in yard.orchestrator.open_tasks() if each.workflow_id == branch.running]
+    running = [each for each in project.orchestrator.open_tasks() if each.workflow_id == branch.running]
     for each in running:
         if each.status is TaskStatus.IN_PROGRESS:
             with suppress(OrchestratorError):  # it has ended meanwhile
-                yard.orchestrator.requeue(each.task_id)
+                project.orchestrator.requeue(each.task_id)
                 return True
     return False
 
@@ -188,18 +190,18 @@ def _lives_on(life: _Life, report: Report) -> bool:
     return True
 
 
-def _judge(yard: Yard, branches: list[_Branch], report: Report) -> None:
+def _judge(project: CrashProject, branches: list[_Branch], report: Report) -> None:
     """A branch is its first commit and every accepted result, in order: nothing lost, nothing twice (S-01 to S-04)."""
     for branch in branches:
-        views = [yard.view(workflow) for workflow in branch.ended]
+        views = [project.view(workflow) for workflow in branch.ended]
         attempts = [each for view in views for each in view.attempts]
         accepted = [each for each in attempts if each.status is TaskStatus.COMPLETED]
-        report.broken += [sentence for view in views for sentence in judge_outputs(yard, view)]
+        report.broken += [sentence for view in views for sentence in judge_outputs(project, view)]
         report.broken += [
             f"L-01 {view.workflow_id}: {view.status}, {view.reason}" for view in views if not view.succeeded
         ]
         refs = [each.ref for each in accepted]
-        history = done(yard.store.history(branch.target, limit=100_000))
+        history = done(project.store.history(branch.target, limit=100_000))
         found = [commit.ref for commit in reversed(history)]
         report.cut_off += sum(each.status is TaskStatus.TIMED_OUT for each in attempts)
         report.accepted += len(accepted)
@@ -209,4 +211,4 @@ def _judge(yard: Yard, branches: list[_Branch], report: Report) -> None:
         if any(len(commit.parents) > 1 for commit in history):
             report.broken.append(f"S-04 {branch.target} has a commit with two parents")
     lines = [Line(branch.target, branch.first, workflow) for branch in branches for workflow in branch.ended]
-    report.broken += judge_rest(yard, lines)
+    report.broken += judge_rest(project, lines)

@@ -8,7 +8,7 @@ import pytest
 
 from perago_core.values import TaskStatus
 from tests.support.crash.judging import Line, judge_rest
-from tests.support.crash.project import Yard, done, wait_for
+from tests.support.crash.project import CrashProject, done, wait_for
 
 FAULTY = Path(__file__).with_name("faulty.py")
 DEADLINE = 2.0
@@ -23,36 +23,36 @@ def test_a_harmful_body_fails_with_its_reason_publishes_nothing_and_leaves_nothi
     tmp_path: Path, harm: str, says: str
 ) -> None:
     """FAILED, with a reason that names the harm; the branch, the names and the folders are as before (S-33, P-23)."""
-    with Yard(tmp_path / "p", "auto") as yard:
-        line = _start(yard, harm)
-        worker = yard.worker(until_idle=True)
+    with CrashProject(tmp_path / "p", "auto") as project:
+        line = _start(project, harm)
+        worker = project.worker(until_idle=True)
         assert worker.wait() == 0, worker.said()
-        (attempt,) = yard.view(line.workflow).attempts
+        (attempt,) = project.view(line.workflow).attempts
         assert attempt.status is TaskStatus.FAILED, attempt
         assert says in attempt.reason, attempt.reason
-        assert [commit.ref for commit in done(yard.store.history(line.target))] == [line.first]
-        assert judge_rest(yard, [line]) == []
+        assert [commit.ref for commit in done(project.store.history(line.target))] == [line.first]
+        assert judge_rest(project, [line]) == []
 
 
 def test_grandchildren_that_cut_every_tie_end_with_their_body(tmp_path: Path) -> None:
     """The body itself is fine, so it is published; nothing it started outlives it."""
-    with Yard(tmp_path / "p", "auto") as yard:
-        line = _start(yard, "fork")
-        worker = yard.worker(until_idle=True)
+    with CrashProject(tmp_path / "p", "auto") as project:
+        line = _start(project, "fork")
+        worker = project.worker(until_idle=True)
         assert worker.wait() == 0, worker.said()
-        (attempt,) = yard.view(line.workflow).attempts
+        (attempt,) = project.view(line.workflow).attempts
         assert attempt.status is TaskStatus.COMPLETED, attempt
-        births = yard.folder / "plans" / "faulty.born"
+        births = project.folder / "plans" / "faulty.born"
         born = births.read_text(encoding="utf-8").split() if births.exists() else []
         wait_for(lambda: not [pid for pid in born if _is_ours(pid)], f"the end of {born}")
-        assert judge_rest(yard, [line]) == []
+        assert judge_rest(project, [line]) == []
 
 
-def _start(yard: Yard, harm: str) -> Line:
-    yard.add_task("faulty", {"DEADLINE": DEADLINE, "MEMORY": MEMORY}, source=FAULTY)
-    yard.plan("faulty", harm)
-    target, first = yard.branch("main")
-    return Line(target, first, yard.start("harm", ("faulty",), target, first))
+def _start(project: CrashProject, harm: str) -> Line:
+    project.add_task("faulty", {"DEADLINE": DEADLINE, "MEMORY": MEMORY}, source=FAULTY)
+    project.plan("faulty", harm)
+    target, first = project.branch("main")
+    return Line(target, first, project.start("harm", ("faulty",), target, first))
 
 
 def _is_ours(pid: str) -> bool:

@@ -8,34 +8,39 @@ from pathlib import Path
 import pytest
 
 from perago_core.failpoints import CATALOGUE, Failpoint
-from perago_worker.runtime.failpoints import Fate, Witness, fate_from
-from tests.support.crash.project import Yard
+from perago_worker.runtime.failpoints import FailpointSignal, Witness, failpoint_from
+from tests.support.crash.project import CrashProject
 
 HEAD = Failpoint.parse("store.head.after")
 
 
 def test_nothing_is_armed_unless_it_is_asked_for() -> None:
-    assert fate_from(lambda _name: None) is None
-    assert fate_from(lambda _name: "") is None
+    assert failpoint_from(lambda _name: None) is None
+    assert failpoint_from(lambda _name: "") is None
 
 
 @pytest.mark.parametrize("point", [str(each) for each in CATALOGUE])
 def test_every_point_of_the_catalogue_can_be_armed_by_its_name(point: str) -> None:
-    fate = fate_from(lambda _name: f"stop {point} 3 clean")
-    assert isinstance(fate, Fate)
-    assert (fate.signal, str(fate.point), fate.count, fate.task) == (signal.SIGSTOP, point, 3, "clean")
+    failpoint = failpoint_from(lambda _name: f"stop {point} 3 clean")
+    assert isinstance(failpoint, FailpointSignal)
+    assert (failpoint.signal, str(failpoint.point), failpoint.count, failpoint.task) == (
+        signal.SIGSTOP,
+        point,
+        3,
+        "clean",
+    )
 
 
 @pytest.mark.parametrize("words", ["kill", "list", "burn store.head.after", "kill store.haed.after", "kill a b c d e"])
 def test_a_misspelt_fate_is_an_error_and_not_one_that_never_comes(words: str) -> None:
     with pytest.raises(ValueError, match=r"PORT\.METHOD|no such failpoint"):
-        fate_from(lambda _name: words)
+        failpoint_from(lambda _name: words)
 
 
 def test_a_worker_with_a_misspelt_fate_does_not_start_and_says_why_in_one_line(tmp_path: Path) -> None:
-    with Yard(tmp_path / "p", "auto") as yard:
-        yard.add_task("idle")
-        worker = yard.worker(fate="kill store.haed.after", until_idle=True)
+    with CrashProject(tmp_path / "p", "auto") as project:
+        project.add_task("idle")
+        worker = project.worker(failpoint="kill store.haed.after", until_idle=True)
         assert worker.wait() == 2, worker.said()
         assert "no such failpoint: 'store.haed.after'" in worker.said()
         assert "Traceback" not in worker.said()
@@ -43,18 +48,18 @@ def test_a_worker_with_a_misspelt_fate_does_not_start_and_says_why_in_one_line(t
 
 def test_a_fate_waits_for_its_task_and_its_turn() -> None:
     """It would kill this very process if it came too early."""
-    fate = Fate.parse("kill store.head.after 3 clean")
+    failpoint = FailpointSignal.parse("kill store.head.after 3 clean")
     for task in ("other", "clean", "other", "clean"):
-        fate.of(task)(HEAD)
-    fate.of("clean")(Failpoint.parse("store.head.before"))
-    assert fate.count == 1
+        failpoint.of(task)(HEAD)
+    failpoint.of("clean")(Failpoint.parse("store.head.before"))
+    assert failpoint.count == 1
 
 
 def test_a_witness_writes_each_point_in_the_words_that_arm_it(tmp_path: Path) -> None:
-    witness = fate_from(lambda _name: f"list {tmp_path / 'points of today'}")
+    witness = failpoint_from(lambda _name: f"list {tmp_path / 'points of today'}")
     assert isinstance(witness, Witness)
     for task in ("clean", "", "clean"):
         witness.of(task)(HEAD)
     lines = (tmp_path / "points of today").read_text(encoding="utf-8").splitlines()
     assert lines == ["store.head.after 1 clean", "store.head.after 1", "store.head.after 2 clean"]
-    assert [Fate.parse(f"kill {line}").count for line in lines] == [1, 1, 2]
+    assert [FailpointSignal.parse(f"kill {line}").count for line in lines] == [1, 1, 2]

@@ -12,7 +12,7 @@ from perago_core.values import Attempt, Backing, TaskSnapshot
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.worker import Worker
 from perago_worker.stack import SystemClock
-from tests.support.crash.project import Yard, done, wait_for
+from tests.support.crash.project import CrashProject, done, wait_for
 
 PATIENCE = 4.0
 
@@ -47,8 +47,8 @@ class BadLine:
 
 def test_the_deadline_of_an_attempt_counts_from_the_send_of_its_poll(tmp_path: Path) -> None:
     """Counterexample: the answer comes 0.5 s late; counted from then, we act up to 0.5 s after we were given up."""
-    with Yard(tmp_path / "p", "auto") as yard:
-        line = BadLine(_with_a_task(yard), late=0.5)
+    with CrashProject(tmp_path / "p", "auto") as project:
+        line = BadLine(_with_a_task(project), late=0.5)
         polled: list[float] = []
         worker = Worker(
             line,
@@ -68,13 +68,13 @@ def test_the_deadline_of_an_attempt_counts_from_the_send_of_its_poll(tmp_path: P
 
 def test_a_heart_begins_with_what_is_left_and_goes_on_after_a_beat_that_broke(tmp_path: Path) -> None:
     """A beat that raises is a beat without an answer: the next one extends, and no body is given up for it."""
-    with Yard(tmp_path / "p", "auto") as yard:
-        orchestrator = _with_a_task(yard)
+    with CrashProject(tmp_path / "p", "auto") as project:
+        orchestrator = _with_a_task(project)
         sent = time.monotonic()
         (assignment,) = done(orchestrator.poll("w", ("t",), 1))
         lost: list[str] = []
         heart = Heartbeat(
-            _attempt(yard, assignment),
+            _attempt(project, assignment),
             BadLine(orchestrator, breaks=2),
             SystemClock(),
             interval=0.05,
@@ -89,16 +89,16 @@ def test_a_heart_begins_with_what_is_left_and_goes_on_after_a_beat_that_broke(tm
         assert lost == []
 
 
-def _with_a_task(yard: Yard) -> Orchestrator:
-    yard.add_task("t", {"PATIENCE": PATIENCE})
-    target, first = yard.branch("main")
-    yard.start("w", ("t",), target, first)
-    return yard.orchestrator
+def _with_a_task(project: CrashProject) -> Orchestrator:
+    project.add_task("t", {"PATIENCE": PATIENCE})
+    target, first = project.branch("main")
+    project.start("w", ("t",), target, first)
+    return project.orchestrator
 
 
-def _attempt(yard: Yard, assignment: Assignment) -> Attempt:
+def _attempt(project: CrashProject, assignment: Assignment) -> Attempt:
     found = assignment.snapshot
-    target, first = yard.branch("other")
+    target, first = project.branch("other")
     return Attempt(
         found.workflow_id,
         found.task_id,

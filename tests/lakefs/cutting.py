@@ -23,10 +23,10 @@ from attrs import Factory, evolve, field, frozen
 
 from perago_core.values import TaskStatus
 from tests.support.crash.judging import Line, judge_line, judge_rest
-from tests.support.crash.lakefs_project import LakeFSYard
+from tests.support.crash.lakefs_project import LakeFSProject
 from tests.support.crash.matrix import AFTER, Case, Verdict, abandon, rest, set_up
 from tests.support.crash.project import wait_for
-from tests.support.servers.faulty_proxy import PASS, Fate, FaultyProxy, Gate, Request, Script
+from tests.support.servers.faulty_proxy import PASS, FaultyProxy, Gate, Handling, Request, Script
 
 #: The routes that move a branch: by a merge, by a reset to another commit, by a reset to the input.
 ROUTES = ("first", "replacement", "return")
@@ -65,9 +65,13 @@ class Moment:
         """Say whether it is as if the server had only been slow."""
         return self.goes_on is GoesOn.BACK and not self.lost
 
-    def fate(self, gate: Gate) -> Fate:
+    def handling(self, gate: Gate) -> Handling:
         """Give what becomes of a request that this moment is for."""
-        return Fate(after=gate, lose_answer=self.lost) if self.handled else Fate(before=gate, lose_request=self.lost)
+        return (
+            Handling(after=gate, lose_answer=self.lost)
+            if self.handled
+            else Handling(before=gate, lose_request=self.lost)
+        )
 
 
 #: Which of these the server has done before it dies is up to the server.
@@ -92,7 +96,9 @@ class Cut:
     moment: Moment
     number: int
     gate: Gate = field(factory=Gate, init=False)
-    fate: Fate = field(default=Factory(lambda self: self.moment.fate(self.gate), takes_self=True), init=False)
+    handling: Handling = field(
+        default=Factory(lambda self: self.moment.handling(self.gate), takes_self=True), init=False
+    )
 
     @property
     def case(self) -> Case:
@@ -106,31 +112,31 @@ class Cut:
 
 def play(folder: Path, policy: str, chance: random.Random) -> list[Verdict]:
     """Play every route with every moment on one server, which dies once; bring all to rest, and judge."""
-    with LakeFSYard(folder, policy) as yard, FaultyProxy(yard.server.url) as proxy:
-        yard.add_task(AFTER)
-        yard.plan(AFTER, "change")
+    with LakeFSProject(folder, policy) as project, FaultyProxy(project.server.url) as proxy:
+        project.add_task(AFTER)
+        project.plan(AFTER, "change")
         cuts = {f"c{number}": cut for number, cut in enumerate(_every_cut())}
-        plays = [set_up(yard, cut.case, name) for name, cut in cuts.items()]
-        abandon(yard, plays)
+        plays = [set_up(project, cut.case, name) for name, cut in cuts.items()]
+        abandon(project, plays)
         proxy.script = _holding(cuts)
-        worker = yard.worker(*cuts, capacity=len(cuts), settings=(f"store.url={proxy.url}", *_patient(policy)))
+        worker = project.worker(*cuts, capacity=len(cuts), settings=(f"store.url={proxy.url}", *_patient(policy)))
         wait_for(lambda: all(cut.gate.reached.is_set() for cut in cuts.values()), "publication of everybody", worker)
-        _die_under(yard, proxy, tuple(cuts.values()), chance)
+        _die_under(project, proxy, tuple(cuts.values()), chance)
         assert worker.drain() == 0, worker.said()
-        healthy = yard.worker(capacity=3)
-        rest(yard, plays, healthy)
+        healthy = project.worker(capacity=3)
+        rest(project, plays, healthy)
         assert healthy.drain() == 0, healthy.said()
-        requests = {id(request.fate): request for request in proxy.seen}
+        requests = {id(request.handling): request for request in proxy.seen}
         verdicts = [
             Verdict(
                 each.case,
-                cut.was_met(requests[id(cut.fate)]),
-                (*judge_line(yard, each.line), *_failed_in_vain(yard, each.line, cut)),
+                cut.was_met(requests[id(cut.handling)]),
+                (*judge_line(project, each.line), *_failed_in_vain(project, each.line, cut)),
             )
             for each, cut in zip(plays, cuts.values(), strict=True)
         ]
         # What concerns the project as a whole is told with its first case.
-        together = tuple(judge_rest(yard, [each.line for each in plays]))
+        together = tuple(judge_rest(project, [each.line for each in plays]))
         return [evolve(verdicts[0], broken=(*verdicts[0].broken, *together)), *verdicts[1:]]
 
 
@@ -140,11 +146,11 @@ def _patient(policy: str) -> tuple[str, ...]:
     return (*(f"budget.{name}={seconds}" for name, seconds in budget.items()), "worker.drain_limit=100")
 
 
-def _failed_in_vain(yard: LakeFSYard, line: Line, cut: Cut) -> list[str]:
+def _failed_in_vain(project: LakeFSProject, line: Line, cut: Cut) -> list[str]:
     """Whoever is answered, and finds a server when it asks again, has no reason to fail; but a lease may have ended."""
-    if yard.policy == "disable":
+    if project.policy == "disable":
         return []
-    failed = [each for each in yard.view(line.workflow).attempts if each.status is TaskStatus.FAILED]
+    failed = [each for each in project.view(line.workflow).attempts if each.status is TaskStatus.FAILED]
     return [f"L-02 failed with a server at hand: {each.reason}" for each in failed if cut.moment.is_spared]
 
 
@@ -158,24 +164,24 @@ def _holding(cuts: Mapping[str, Cut]) -> Script:
     """Hold the first request that moves each branch; a branch has the name of its cut."""
     left = dict(cuts)
 
-    def decide(request: Request) -> Fate:
+    def decide(request: Request) -> Handling:
         found = _MOVES.search(request.path)
         cut = None if found is None else left.pop(found["merged"] or found["reset"], None)
-        return PASS if cut is None else cut.fate
+        return PASS if cut is None else cut.handling
 
     return decide
 
 
-def _die_under(yard: LakeFSYard, proxy: FaultyProxy, cuts: tuple[Cut, ...], chance: random.Random) -> None:
+def _die_under(project: LakeFSProject, proxy: FaultyProxy, cuts: tuple[Cut, ...], chance: random.Random) -> None:
     """Kill the server under the requests that go first, and start it again."""
     first, away, back = ([cut for cut in cuts if cut.moment.goes_on is when] for when in GoesOn)
     moment = chance.random() * _A_MOMENT
     _let_go(first)
     time.sleep(moment)
-    yard.server.kill()
+    project.server.kill()
     _let_go(away)
     wait_for(lambda: proxy.in_flight <= len(back), "end of all requests that go on without a server")
-    yard.server.start()
+    project.server.start()
     _let_go(back)
 
 

@@ -20,7 +20,16 @@ from perago_core.values import Backing
 from tests.conformance.support import done, refused
 from tests.lakefs.scene import Scene
 from tests.lakefs.test_fence import planned, staged_by
-from tests.support.servers.faulty_proxy import LOSE_ANSWER, Fate, FaultyProxy, Gate, Request, first_of, let_pass, when
+from tests.support.servers.faulty_proxy import (
+    LOSE_ANSWER,
+    FaultyProxy,
+    Gate,
+    Handling,
+    Request,
+    first_of,
+    let_pass,
+    when,
+)
 
 #: Seconds a publication has.
 TIME = 0.5
@@ -70,7 +79,7 @@ def test_what_was_checked_too_late_is_not_sent(unfenced: Scene, plan_of: Callabl
     plan = plan_of(scene)
     with (
         ThreadPoolExecutor(1) as pool,
-        FaultyProxy(scene.stranger.connection.url, when(checks, Fate(after=gate))) as proxy,
+        FaultyProxy(scene.stranger.connection.url, when(checks, Handling(after=gate))) as proxy,
     ):
         publishing = pool.submit(scene.through(proxy.url, TIME).publish, plan)
         gate.await_reached()
@@ -102,7 +111,7 @@ def test_a_check_without_an_answer_is_not_repeated_and_nothing_is_sent(
 def test_check_and_movement_share_their_time(scene: Scene) -> None:
     """What the check has used, the answer to the merge is not waited for."""
     plan, gate = merge_by_the_hook(scene), Gate()
-    slow = first_of(when(checks, Fate(delay=1.0)), when(moves, Fate(before=gate)))
+    slow = first_of(when(checks, Handling(delay=1.0)), when(moves, Handling(before=gate)))
     with FaultyProxy(scene.stranger.connection.url, slow) as proxy:
         answer = scene.through(proxy.url, 4.0).publish(plan)
         proxy.script = let_pass

@@ -18,7 +18,7 @@ from perago_core.results import Completed
 from perago_core.revocation import pin
 from perago_core.values import Attempt, Backing, CommitRef, TaskStatus
 from tests.lakefs.scene import Scene
-from tests.support.servers.faulty_proxy import Fate, FaultyProxy, Gate, Request, when
+from tests.support.servers.faulty_proxy import FaultyProxy, Gate, Handling, Request, when
 from tests.support.servers.lakefs import LakeFS
 
 BACKINGS = (Backing.CONDITIONAL, Backing.LOCKED)
@@ -53,7 +53,7 @@ def test_a_late_reset_of_a_failed_workflow_undoes_nothing_of_the_next(
     abandoned = scene.abandon(scene.attempt(1, backing, task="first"), {"data.txt": b"abandoned"})
     last = scene.attempt(2, backing, task="first")
     gate = Gate()
-    network.script = when(is_reset, Fate(before=gate), times=1)
+    network.script = when(is_reset, Handling(before=gate), times=1)
     with ThreadPoolExecutor(1) as pool:
         zombie = pool.submit(scene.run, last, {"data.txt": b"late"}, store=scene.through(network.url))
         gate.await_reached()
@@ -74,7 +74,7 @@ def test_a_late_publication_of_a_failed_workflow_is_no_stranger_for_the_next(
     """L-02: it would refuse every attempt of the next workflow, for ever; so the head is pinned after a barrier."""
     last = scene.attempt(1, backing, task="first")
     gate = Gate()
-    network.script = when(is_publication, Fate(before=gate), times=1)
+    network.script = when(is_publication, Handling(before=gate), times=1)
     with ThreadPoolExecutor(1) as pool:
         zombie = pool.submit(scene.run, last, {"data.txt": b"late"}, store=scene.through(network.url))
         gate.await_reached()

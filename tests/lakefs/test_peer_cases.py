@@ -12,7 +12,7 @@ from perago_lakefs import LakeFSStore
 from tests.conformance.support import done
 from tests.lakefs.peer import FailedError, Peer
 from tests.lakefs.scene import Scene, doing
-from tests.support.servers.faulty_proxy import LOSE_ANSWER, Fate, FaultyProxy, Gate, Request, when
+from tests.support.servers.faulty_proxy import LOSE_ANSWER, FaultyProxy, Gate, Handling, Request, when
 
 MINE = {"data.txt": b"mine"}
 FOREIGN = {"foreign.txt": b"somebody's work"}
@@ -212,7 +212,7 @@ def test_c9_a_merge_still_on_its_way_when_the_retry_reads_the_head_lands_nowhere
 
     gate = Gate()
     with FaultyProxy(scene.stranger.connection.url) as proxy, ThreadPoolExecutor(1) as pool:
-        proxy.script = when(is_merge, Fate(before=gate), times=1)
+        proxy.script = when(is_merge, Handling(before=gate), times=1)
         held = pool.submit(scene.run, scene.attempt(1), {"late.txt": b"late"}, None, scene.through(proxy.url))
         gate.await_reached()
         outcome = scene.run(scene.attempt(2), MINE)

@@ -25,9 +25,9 @@ from tests.support.servers.faulty_proxy import (
     LOSE_ANSWER,
     LOSE_REQUEST,
     PASS,
-    Fate,
     FaultyProxy,
     Gate,
+    Handling,
     Predicate,
     Request,
     Script,
@@ -105,10 +105,10 @@ def test_an_unconditioned_merge_without_an_answer_disproves_nothing(scene: Scene
     assert done(scene.store.probe()) is Capability.CONDITIONAL
 
 
-@pytest.mark.parametrize("fate", [LOSE_REQUEST, LOSE_ANSWER], ids=["request", "answer"])
-def test_whatever_is_lost_disproves_nothing(scene: Scene, fate: Fate) -> None:
+@pytest.mark.parametrize("handling", [LOSE_REQUEST, LOSE_ANSWER], ids=["request", "answer"])
+def test_whatever_is_lost_disproves_nothing(scene: Scene, handling: Handling) -> None:
     numbers = range(1, requests_of(scene) + 1)
-    judge([probed(scene, when(the(number), fate)) for number in numbers])
+    judge([probed(scene, when(the(number), handling)) for number in numbers])
 
 
 def test_whatever_a_gateway_says_disproves_nothing(scene: Scene) -> None:
@@ -133,7 +133,7 @@ def test_a_server_that_goes_away_disproves_nothing(scene: Scene, number: int) ->
     assert number <= requests_of(scene)
     gate = Gate()
     with ThreadPoolExecutor(1) as pool:
-        with FaultyProxy(scene.stranger.connection.url, when(the(number), Fate(before=gate))) as proxy:
+        with FaultyProxy(scene.stranger.connection.url, when(the(number), Handling(before=gate))) as proxy:
             probing = pool.submit(scene.through(proxy.url).probe)
             gate.await_reached()
         answer = probing.result()
@@ -144,7 +144,7 @@ def test_a_collector_that_takes_the_trial_for_garbage_disproves_nothing(scene: S
     """Names and claims of the trial are gone at any moment of it."""
 
     def clearing(number: int) -> Script:
-        def decide(request: Request) -> Fate:
+        def decide(request: Request) -> Handling:
             if request.number == number:
                 clear(scene)
             return PASS

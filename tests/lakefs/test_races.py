@@ -27,7 +27,7 @@ from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
 from tests.conformance.support import done
 from tests.lakefs.scene import Scene, ToldOrchestrator, doing
 from tests.support.crash.seeds import FULL
-from tests.support.servers.faulty_proxy import Fate, FaultyProxy, Gate, Request, at_random, when
+from tests.support.servers.faulty_proxy import FaultyProxy, Gate, Handling, Request, at_random, when
 from tests.support.servers.lakefs import LakeFS
 
 SEEDS = range(200) if FULL else range(0, 200, 8)
@@ -188,7 +188,7 @@ def late_reset(scene: Scene, proxy: FaultyProxy, number: int, *, revoked: bool) 
     done(scene.store.open_staging(target, name, scene.input))
     plan = fence.compensate(target, scene.input, head, name)
     gate = Gate()
-    proxy.script = when(lambda request: request.path.endswith("/hard_reset"), Fate(before=gate), times=1)
+    proxy.script = when(lambda request: request.path.endswith("/hard_reset"), Handling(before=gate), times=1)
     with ThreadPoolExecutor(1) as pool:
         zombie = pool.submit(scene.through(proxy.url).publish, plan)
         gate.await_reached()

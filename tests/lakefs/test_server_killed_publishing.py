@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lakefs.cutting import HANDLED, play
-from tests.lakefs.table import POLICIES
+from tests.lakefs.matrix_stack import POLICIES
 from tests.support.crash.matrix import Verdict, figures
 from tests.support.crash.seeds import FULL, seed
 from tests.support.servers.lakefs import LAKEFS

@@ -16,9 +16,9 @@ from tests.support.servers.faulty_proxy import (
     LOSE_ANSWER,
     LOSE_REQUEST,
     PASS,
-    Fate,
     FaultyProxy,
     Gate,
+    Handling,
     Request,
     always,
     at_random,
@@ -148,12 +148,12 @@ def test_only_the_requests_that_match_meet_the_fault_and_only_so_often(backend: 
             with pytest.raises(http.client.RemoteDisconnected):
                 ask(proxy, "PUT", "/a")
         assert ask(proxy, "PUT", "/a", b"third") == (200, b"third")
-        assert [request.fate for request in proxy.seen] == [PASS, LOSE_REQUEST, LOSE_ANSWER, PASS]
+        assert [request.handling for request in proxy.seen] == [PASS, LOSE_REQUEST, LOSE_ANSWER, PASS]
 
 
 def test_a_held_answer_comes_when_it_is_let_go_and_others_pass_meanwhile(backend: Backend) -> None:
     gate = Gate()
-    with FaultyProxy(backend.url, when(is_put, Fate(after=gate))) as proxy, ThreadPoolExecutor(1) as pool:
+    with FaultyProxy(backend.url, when(is_put, Handling(after=gate))) as proxy, ThreadPoolExecutor(1) as pool:
         held = pool.submit(ask, proxy, "PUT", "/a", b"body")
         gate.await_reached()
         assert backend.reached == [("PUT", "/a", b"body")]
@@ -166,7 +166,7 @@ def test_a_held_answer_comes_when_it_is_let_go_and_others_pass_meanwhile(backend
 def test_a_held_request_lands_late_although_its_sender_has_gone(backend: Backend) -> None:
     """The zombie's request of which everybody believes that it is lost."""
     gate = Gate()
-    with FaultyProxy(backend.url, when(is_put, Fate(before=gate))) as proxy:
+    with FaultyProxy(backend.url, when(is_put, Handling(before=gate))) as proxy:
         with connected(proxy) as connection:
             connection.request("PUT", "/late", b"body")
             gate.await_reached()
@@ -179,7 +179,10 @@ def test_a_held_request_lands_late_although_its_sender_has_gone(backend: Backend
 
 def test_a_held_request_can_be_lost_once_it_is_let_go(backend: Backend) -> None:
     gate = Gate()
-    with FaultyProxy(backend.url, always(Fate(before=gate, lose_request=True))) as proxy, ThreadPoolExecutor(1) as pool:
+    with (
+        FaultyProxy(backend.url, always(Handling(before=gate, lose_request=True))) as proxy,
+        ThreadPoolExecutor(1) as pool,
+    ):
         held = pool.submit(ask, proxy, "PUT", "/a")
         gate.await_reached()
         gate.open()
@@ -189,7 +192,7 @@ def test_a_held_request_can_be_lost_once_it_is_let_go(backend: Backend) -> None:
 
 def test_requests_of_several_connections_are_in_flight_together(backend: Backend) -> None:
     gate = Gate()
-    with FaultyProxy(backend.url, always(Fate(before=gate))) as proxy, ThreadPoolExecutor(8) as pool:
+    with FaultyProxy(backend.url, always(Handling(before=gate))) as proxy, ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(ask, proxy, "GET", f"/{each}") for each in range(8)]
         until(lambda: len(proxy.seen) == 8)
         gate.open()
@@ -207,7 +210,7 @@ def test_a_server_that_is_not_there_is_a_connection_that_ends(backend: Backend) 
 def test_a_proxy_that_ends_lets_go_of_whoever_it_holds(backend: Backend) -> None:
     gate = Gate()
     with ThreadPoolExecutor(1) as pool:
-        with FaultyProxy(backend.url, always(Fate(before=gate))) as proxy:
+        with FaultyProxy(backend.url, always(Handling(before=gate))) as proxy:
             held = pool.submit(ask, proxy, "PUT", "/a")
             gate.await_reached()
         assert isinstance(held.exception(30), ConnectionError)
@@ -217,13 +220,15 @@ def test_a_proxy_that_ends_lets_go_of_whoever_it_holds(backend: Backend) -> None
 def test_one_seed_gives_one_sequence_and_both_kinds_of_loss() -> None:
     request = Request(1, "GET", "/", b"")
 
-    def drawn(seed: int, lose_answer: float = 0.3) -> list[Fate]:
+    def drawn(seed: int, lose_answer: float = 0.3) -> list[Handling]:
         script = at_random(seed, lose_request=0.3, lose_answer=lose_answer, delay=0.01)
         return [script(request) for _ in range(200)]
 
     assert drawn(7) == drawn(7) != drawn(8)
-    assert 30 < sum(fate.lose_request for fate in drawn(7)) < 90
-    assert 30 < sum(fate.lose_answer for fate in drawn(7)) < 90
-    assert all(0 <= fate.delay <= 0.01 for fate in drawn(7))
+    assert 30 < sum(handling.lose_request for handling in drawn(7)) < 90
+    assert 30 < sum(handling.lose_answer for handling in drawn(7)) < 90
+    assert all(0 <= handling.delay <= 0.01 for handling in drawn(7))
     # One fault more or less leaves the others where they were.
-    assert [fate.lose_request for fate in drawn(7)] == [fate.lose_request for fate in drawn(7, lose_answer=0.0)]
+    assert [handling.lose_request for handling in drawn(7)] == [
+        handling.lose_request for handling in drawn(7, lose_answer=0.0)
+    ]

@@ -7,8 +7,8 @@ import pytest
 from perago_core.attempt import ATTEMPT
 from perago_core.values import Backing
 from perago_simulation.explore.first_violation import STUCK
-from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, fate, mutants
-from perago_simulation.mutants.page import Fate, examine, kills, mutant_table
+from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, mutants, noticed_in
+from perago_simulation.mutants.page import MutantOutcome, examine, kills, mutant_table
 from perago_simulation.mutants.survivors import REASONS
 from perago_simulation.mutants.tables import attempts, objection
 from perago_simulation.properties.order import broken_clauses
@@ -42,7 +42,7 @@ def test_a_mutant_with_a_reason_does_survive(name: str) -> None:
         f"{identity}: {found.property} on {backing.value}"
         for identity in REASONS
         for backing in Backing
-        if (found := fate(mutants()[identity], setting(backing, **ENVIRONMENTS[name]))) is not None
+        if (found := noticed_in(mutants()[identity], setting(backing, **ENVIRONMENTS[name]))) is not None
     ]
     assert noticed == []
 
@@ -63,16 +63,16 @@ def test_the_production_table_has_its_steps_in_order_and_passes_validation() -> 
 
 
 def test_a_machine_that_gives_up_is_noticed() -> None:
-    found = fate(mutants()["reported first"], setting(Backing.SOFT, **ENVIRONMENTS["stranger"]))
+    found = noticed_in(mutants()["reported first"], setting(Backing.SOFT, **ENVIRONMENTS["stranger"]))
     assert found is not None
     assert found.property in {STUCK, "S-01"}
 
 
 def test_the_table_names_the_noticed_and_the_survivors() -> None:
-    fates = [examine("no INTENT"), Fate("T1 as T2", (), refused=False, cells={})]
-    text = mutant_table(fates)
+    outcomes = [examine("no INTENT"), MutantOutcome("T1 as T2", (), refused=False, cells={})]
+    text = mutant_table(outcomes)
     assert "2 mutants: 1 are noticed, 1 survive" in text
     assert "| no INTENT | goes on without the durable intent | refused |" in text
     assert REASONS["T1 as T2"] in text
     assert all(f"| {each.id} |" in text for each in JUDGED)
-    assert "**no reason written**" in mutant_table([Fate("no INTENT", (), refused=True, cells={})])
+    assert "**no reason written**" in mutant_table([MutantOutcome("no INTENT", (), refused=True, cells={})])

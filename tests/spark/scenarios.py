@@ -11,85 +11,85 @@ from pathlib import Path
 
 from perago_core.results import Failed
 from perago_spark.format.seal import discrepancy
+from tests.spark.fault_harness import FOLDER, ROWS, FaultHarness, Running, completed, reason, rows_of, wait_until
 from tests.spark.lake import done
-from tests.spark.yard import FOLDER, ROWS, Running, Yard, completed, reason, rows_of, wait_until
 
 
-def counts_once(yard: Yard, fault: str, via: str = "arrow") -> None:
+def counts_once(harness: FaultHarness, fault: str, via: str = "arrow") -> None:
     """A task attempt that was lost after its upload leaves nothing that is linked."""
-    completed(yard.run(fault, via))
-    assert yard.marks.count("struck") == 1
-    yard.published()
+    completed(harness.run(fault, via))
+    assert harness.marks.count("struck") == 1
+    harness.published()
 
 
-def duplicates_are_refused(yard: Yard, fault: str) -> None:
+def duplicates_are_refused(harness: FaultHarness, fault: str) -> None:
     """The control: the same fault, and tasks that link themselves. Were it not found out, 1250 rows of 1000."""
-    with yard.start(fault, links_itself=True, keeps=True) as running:
+    with harness.start(fault, links_itself=True, keeps=True) as running:
         assert "whose seal says 4" in reason(running.ended())
-    assert yard.lake.head == yard.before
+    assert harness.lake.head == harness.before
     name = running.attempt.staging_name
-    assert discrepancy(done(yard.lake.store.sink(yard.lake.target, name).list(FOLDER))) is not None
-    staged = done(yard.lake.store.commit(yard.lake.target, name, "what would have been published"))
-    rows = rows_of(yard.lake, staged.commit)
+    assert discrepancy(done(harness.lake.store.sink(harness.lake.target, name).list(FOLDER))) is not None
+    staged = done(harness.lake.store.commit(harness.lake.target, name, "what would have been published"))
+    rows = rows_of(harness.lake, staged.commit)
     assert (len(rows), len(set(rows))) == (ROWS + ROWS // 4, ROWS)
 
 
-def fails_half_way(yard: Yard, fault: str) -> None:
+def fails_half_way(harness: FaultHarness, fault: str) -> None:
     """The commit fails after some links, or after all and before the seal; the next attempt publishes all."""
-    assert "the connection broke" in reason(yard.run(fault))
-    yard.unchanged()
-    completed(yard.run("none"))
-    yard.published()
+    assert "the connection broke" in reason(harness.run(fault))
+    harness.unchanged()
+    completed(harness.run("none"))
+    harness.published()
 
 
-def lost(yard: Yard, fault: str) -> None:
+def lost(harness: FaultHarness, fault: str) -> None:
     """The attempt is lost while tasks write, or in the middle of the commit, which no interrupt of Spark reaches."""
-    with yard.start(fault) as running:
+    with harness.start(fault) as running:
         running.wait("held")
         running.cancel()
         assert "the attempt was lost" in reason(running.ended())
-        nothing_more(yard, fault)
+        nothing_more(harness, fault)
 
 
-def killed(yard: Yard, fault: str) -> None:
+def killed(harness: FaultHarness, fault: str) -> None:
     """SIGKILL of the process that the body runs in: the driver, or the client of a server."""
-    with yard.start(fault) as running:
+    with harness.start(fault) as running:
         running.wait("held")
-        (body,) = yard.bodies.running()
+        (body,) = harness.bodies.running()
         os.kill(body, signal.SIGKILL)
         assert isinstance(running.ended().result, Failed)
-        nothing_more(yard, fault)
+        nothing_more(harness, fault)
 
 
-def nothing_more(yard: Yard, fault: str) -> None:
+def nothing_more(harness: FaultHarness, fault: str) -> None:
     """From the attempt's end on nothing is put or linked, though what was held is let go if it still lives."""
-    yard.marks.tell("over")
-    yard.unchanged()
-    held = int(yard.marks.detail("held"))
-    yard.marks.allow()
+    harness.marks.tell("over")
+    harness.unchanged()
+    held = int(harness.marks.detail("held"))
+    harness.marks.allow()
 
     def settled() -> bool:
-        late = fault == "hold put" or yard.marks.count("refused") > 0
-        return is_gone(held) or (yard.marks.count("released") > 0 and late)
+        late = fault == "hold put" or harness.marks.count("refused") > 0
+        return is_gone(held) or (harness.marks.count("released") > 0 and late)
 
-    wait_until(settled, f"what was held has died or was refused: {yard.marks.told()}")
-    told = yard.marks.told()
+    wait_until(settled, f"what was held has died or was refused: {harness.marks.told()}")
+    told = harness.marks.told()
     after = {each.split()[0] for each in told[told.index("over") :]}
     assert not after & {"linked", "sealed"}, told
-    yard.unchanged()
+    harness.unchanged()
 
 
-def frozen_in_commit(yard: Yard, java: int, running: Running) -> None:
+def frozen_in_commit(harness: FaultHarness, java: int, running: Running) -> None:
     """Freezing Java does not freeze ``commit``, which runs in Python. It seals, and only the core publishes."""
     os.kill(java, signal.SIGSTOP)
     try:
-        yard.marks.allow()
+        harness.marks.allow()
         running.wait("sealed")
-        assert yard.lake.head == yard.before
+        assert harness.lake.head == harness.before
     finally:
         os.kill(java, signal.SIGCONT)
     completed(running.ended())
-    yard.published()
+    harness.published()
 
 
 def is_gone(pid: int) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from perago_spark import DatasetError, Rows, exactly
 from perago_spark.format.layout import MARK
-from tests.spark.desk import Desk, datasets
 from tests.spark.lake import Lake, done
+from tests.spark.task_runner import TaskRunner, datasets
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def desk(spark: SparkSession, lake: Lake) -> Desk:
-    return Desk(spark, lake)
+def runner(spark: SparkSession, lake: Lake) -> TaskRunner:
+    return TaskRunner(spark, lake)
 
 
-def test_rows_are_added_and_counted_without_reading_any(desk: Desk) -> None:
+def test_rows_are_added_and_counted_without_reading_any(runner: TaskRunner) -> None:
     """``rows`` is about what a write added; the data set is the sum of its writes."""
     for start, stop in ((0, 10), (10, 25)):
-        with desk.task() as ws:
+        with runner.task() as ws:
             assert ws.rows("orders") == start
             written = ws.write("orders", ws.spark.range(start, stop), mode="append", rows=exactly(stop - start))
             assert (written.rows, written.changed) == (stop - start, True)
-    assert desk.rows("orders") == list(range(25))
-    assert not any(each.endswith(MARK) for each in desk.lake.paths(desk.at))
+    assert runner.rows("orders") == list(range(25))
+    assert not any(each.endswith(MARK) for each in runner.lake.paths(runner.at))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from perago_spark import DatasetError, SparkDatasets, require_columns, require_only_columns, require_rows
 from perago_worker.api.guardrails import check
-from tests.spark.desk import datasets
 from tests.spark.frames import numbers
 from tests.spark.lake import Lake
+from tests.spark.task_runner import datasets
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pytest
 from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import DatasetError, WorkerError
 from perago_spark.source.options import ReadPlace, WritePlace
+from tests.spark.fault_harness import wait_until
 from tests.spark.lake import Lake
-from tests.spark.yard import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

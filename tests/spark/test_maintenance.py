@@ -22,8 +22,8 @@ from perago_worker.api.errors import TaskDefinitionError
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import task
 from perago_worker.spark import spark_tasks
-from tests.spark.desk import Desk, datasets
 from tests.spark.lake import MAIN, Lake, done
+from tests.spark.task_runner import TaskRunner, datasets
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:
@@ -135,29 +135,29 @@ def test_calling_a_change_maintenance_does_not_make_it_so(works: Works) -> None:
 
 
 def test_partitions_are_compacted_each_into_its_own_files(spark: SparkSession, lake: Lake) -> None:
-    desk = Desk(spark, lake)
+    runner = TaskRunner(spark, lake)
     for start in (0, 12):
-        with desk.task() as ws:
+        with runner.task() as ws:
             frame = ws.spark.range(start, start + 12, 1, 2).selectExpr("id", "id % 3 as k")
             ws.write("orders", frame, mode="append", partition_by=["k"])
-    assert desk.files("orders") == 12
-    with desk.task(maintenance=True) as ws:
+    assert runner.files("orders") == 12
+    with runner.task(maintenance=True) as ws:
         written = ws.compact("orders")
         assert (written.rows, written.files) == (24, 3)
-    assert desk.rows("orders") == list(range(24))
-    with desk.task() as ws:
+    assert runner.rows("orders") == list(range(24))
+    with runner.task() as ws:
         assert ws.read("orders", filters=[("k", "=", 1)]).count() == 8
 
 
 def test_rows_that_are_not_those_that_were_there_are_refused(spark: SparkSession, lake: Lake) -> None:
     """H-11: the digest of the rows decides, not the good intention."""
-    desk = Desk(spark, lake)
-    with desk.task() as ws:
+    runner = TaskRunner(spark, lake)
+    with runner.task() as ws:
         ws.write("orders", ws.spark.range(0, 10, 1, 2))
-    before = dataset_of(lake.source(desk.at), "orders/")
-    with desk.task() as ws:
+    before = dataset_of(lake.source(runner.at), "orders/")
+    with runner.task() as ws:
         ws.write("orders", ws.spark.range(1, 11, 1, 2))
-    (other,) = dataset_of(lake.source(desk.at), "orders/").seals
+    (other,) = dataset_of(lake.source(runner.at), "orders/").seals
     with pytest.raises(DatasetError, match="the 10 rows with digest"):
         check_preserved(before, other)
 

@@ -10,9 +10,9 @@ import pytest
 from perago_spark import DatasetError
 from perago_spark.api.datasets import observing
 from perago_spark.format.seal import dataset_of
-from tests.spark.desk import datasets
 from tests.spark.frames import numbers
 from tests.spark.lake import Lake
+from tests.spark.task_runner import datasets
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:

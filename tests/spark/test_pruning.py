@@ -16,8 +16,8 @@ from attrs import frozen
 from perago_core.values import CommitRef
 from perago_spark.format.pruning import OPERATIONS, condition, may_match
 from perago_spark.format.seal import DataFile, dataset_of
-from tests.spark.desk import Desk, datasets
 from tests.spark.lake import Lake, done
+from tests.spark.task_runner import TaskRunner, datasets
 
 pytest.importorskip("pyspark")
 
@@ -183,16 +183,16 @@ class Stored:
 def stored(spark: SparkSession, lake: Lake, request: pytest.FixtureRequest) -> Stored:
     via, _, by = str(request.param).partition(" by ")
     rows = table(spark)
-    desk = Desk(spark, lake)
-    with desk.task() as ws:
+    runner = TaskRunner(spark, lake)
+    with runner.task() as ws:
         parts = rows.repartitionByRange(len(DAYS), "id")
         ws.write(NAME, parts, partition_by=by.split(",") if by else (), via=cast("Any", via))
-    source = lake.source(desk.at)
+    source = lake.source(runner.at)
     files = dataset_of(source, f"{NAME}/").files
     assert len(files) >= len(DAYS)
     held = {each.path: pq.read_table(BytesIO(done(source.get(each.path)).read())).column("id") for each in files}
     kinds = {each.name: each.dataType.simpleString() for each in rows.schema.fields}
-    return Stored(files, {path: set(ids.to_pylist()) for path, ids in held.items()}, kinds, lake, desk.at)
+    return Stored(files, {path: set(ids.to_pylist()) for path, ids in held.items()}, kinds, lake, runner.at)
 
 
 def test_no_filter_leaves_out_a_file_in_which_spark_finds_a_row(stored: Stored, answers: list[Answer]) -> None:
@@ -234,9 +234,9 @@ def test_a_read_with_filters_has_the_rows_of_one_without(spark: SparkSession, st
 
 def test_what_python_has_no_value_for_is_written_and_read(spark: SparkSession, lake: Lake) -> None:
     """The year 10000, for days and points in time: no range, and the file is always read."""
-    desk = Desk(spark, lake)
+    runner = TaskRunner(spark, lake)
     moments = "timestamp_seconds(253402300800) moment", "date_add(date'9999-12-31', 1) day", "id"
-    with desk.task() as ws:
+    with runner.task() as ws:
         ws.write(NAME, spark.range(3).selectExpr(*moments))
-    found = datasets(spark, lake, desk.at).read(NAME, filters=[("day", ">", dt.date(9999, 12, 31))])
+    found = datasets(spark, lake, runner.at).read(NAME, filters=[("day", ">", dt.date(9999, 12, 31))])
     assert found.select("id").count() == 3

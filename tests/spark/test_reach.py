@@ -12,9 +12,9 @@ import pytest
 from perago_core import ports
 from perago_local.git.repository import HEADS, STAGED, folder_of, opened
 from perago_spark import DatasetError
-from tests.spark.desk import Desk
 from tests.spark.frames import numbers
 from tests.spark.lake import Lake
+from tests.spark.task_runner import TaskRunner
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 
 @pytest.fixture
-def desk(spark: SparkSession, lake: Lake) -> Desk:
+def runner(spark: SparkSession, lake: Lake) -> TaskRunner:
     """Two appends: something to add to, to replace and to compact."""
-    made = Desk(spark, lake)
+    made = TaskRunner(spark, lake)
     for _ in range(2):
         with made.task() as ws:
             ws.write("orders", numbers(spark, 100, 2), mode="append", partition_by=["k"])
@@ -45,43 +45,43 @@ def desk(spark: SparkSession, lake: Lake) -> Desk:
 
 @pytest.mark.parametrize("via", ["arrow", "native"])
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_write_moves_its_own_staging_name_and_nothing_else(desk: Desk, via: Any, mode: Any) -> None:  # noqa: ANN401  literals
+def test_a_write_moves_its_own_staging_name_and_nothing_else(runner: TaskRunner, via: Any, mode: Any) -> None:  # noqa: ANN401  literals
     """On every route in every mode; all refs are compared, claims and other branches too."""
-    before = refs(desk.lake)
-    with desk.task() as ws:
-        ws.write("orders", numbers(desk.spark, 50, 2), mode=mode, via=via, partition_by=["k"])
-        ws.write("others", numbers(desk.spark, 50, 2), mode=mode, via=via)
+    before = refs(runner.lake)
+    with runner.task() as ws:
+        ws.write("orders", numbers(runner.spark, 50, 2), mode=mode, via=via, partition_by=["k"])
+        ws.write("others", numbers(runner.spark, 50, 2), mode=mode, via=via)
         assert ws.read("orders").count() == 200
-        name = desk.lake.staging
-        assert moved(before, refs(desk.lake)) == {f"{STAGED}{name}", f"{HEADS}{name}"}
+        name = runner.lake.staging
+        assert moved(before, refs(runner.lake)) == {f"{STAGED}{name}", f"{HEADS}{name}"}
         # The branch of that name is made by whoever opens it, at the input, and stands there until it is committed.
-        assert refs(desk.lake)[f"{HEADS}{name}"] == str(desk.at)
-    assert desk.at != desk.lake.head
+        assert refs(runner.lake)[f"{HEADS}{name}"] == str(runner.at)
+    assert runner.at != runner.lake.head
 
 
-def test_a_compaction_moves_its_own_staging_name_and_nothing_else(desk: Desk) -> None:
-    before = refs(desk.lake)
-    with desk.task(maintenance=True) as ws:
+def test_a_compaction_moves_its_own_staging_name_and_nothing_else(runner: TaskRunner) -> None:
+    before = refs(runner.lake)
+    with runner.task(maintenance=True) as ws:
         assert ws.compact("orders").changed
-        name = desk.lake.staging
-        assert moved(before, refs(desk.lake)) == {f"{STAGED}{name}", f"{HEADS}{name}"}
+        name = runner.lake.staging
+        assert moved(before, refs(runner.lake)) == {f"{STAGED}{name}", f"{HEADS}{name}"}
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])
-def test_a_write_that_fails_moves_nothing_that_was_there(desk: Desk, via: Any) -> None:  # noqa: ANN401  a literal
-    before = refs(desk.lake)
-    with pytest.raises(Exception, match="never"), desk.task() as ws:
-        ws.write("orders", desk.spark.range(10).selectExpr("raise_error('never') x"), via=via)
-    assert {name: where for name, where in refs(desk.lake).items() if name in before} == before
+def test_a_write_that_fails_moves_nothing_that_was_there(runner: TaskRunner, via: Any) -> None:  # noqa: ANN401  a literal
+    before = refs(runner.lake)
+    with pytest.raises(Exception, match="never"), runner.task() as ws:
+        ws.write("orders", runner.spark.range(10).selectExpr("raise_error('never') x"), via=via)
+    assert {name: where for name, where in refs(runner.lake).items() if name in before} == before
 
 
-def test_reading_moves_nothing(desk: Desk) -> None:
-    before = refs(desk.lake)
-    with desk.task() as ws:
+def test_reading_moves_nothing(runner: TaskRunner) -> None:
+    before = refs(runner.lake)
+    with runner.task() as ws:
         assert (ws.read("orders").count(), ws.rows("orders")) == (200, 200)
         with pytest.raises(DatasetError):
             ws.read("nowhere")
-    assert refs(desk.lake) == before
+    assert refs(runner.lake) == before
 
 
 def calls(port: type) -> set[str]:

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from perago_spark import SparkSettings
 from perago_spark.process.pool import descendants
-from tests.spark.yard import wait_until
+from tests.spark.fault_harness import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -59,7 +59,7 @@ def started(scratch: Path, submit: str | None) -> Generator[tuple[Watch, dict[st
     environment["PYTHONPATH"] = os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
     if submit is not None:
         environment["PYSPARK_SUBMIT_ARGS"] = submit
-    command = [sys.executable, "-m", "tests.spark.secretive", str(scratch)]
+    command = [sys.executable, "-m", "tests.spark.print_settings", str(scratch)]
     out = scratch.with_name("out")
     with (
         out.open("wb") as stdout,

@@ -11,7 +11,7 @@ import pytest
 
 from perago_worker.config.load import load
 from perago_worker.pipelines.protocol import pipelines_of
-from tests.spark.yard import wait_until
+from tests.spark.fault_harness import wait_until
 from tests.worker.projects import Project, create, environment
 
 pytest.importorskip("pyspark")

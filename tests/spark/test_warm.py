@@ -21,8 +21,8 @@ from perago_core.attempt.messages import BodyFailed
 from perago_core.results import Failed
 from perago_spark import Launch, SparkSettings, SparkTask, SparkWorkspace, WarmBodies
 from perago_spark.process.pool import WarmBody
+from tests.spark.fault_harness import wait_until
 from tests.spark.lake import Lake, done
-from tests.spark.yard import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -121,7 +121,7 @@ def test_a_folder_is_not_swept_while_a_body_without_its_worker_is_still_in(tmp_p
 def test_a_line_that_never_ends_takes_no_memory_of_the_worker(tmp_path: Path) -> None:
     """Counterexample, seen: a line of 200 MiB was 417 MiB in the worker, which runs the bodies of others, too."""
     go = tmp_path / "go"
-    given = evolve(launch(tmp_path / "bodies"), entry="tests.spark.talkative:nothing")
+    given = evolve(launch(tmp_path / "bodies"), entry="tests.spark.long_output:nothing")
     body = WarmBody(evolve(given, environment={**given.environment, "TALK_WHEN": str(go)}))
     heard: list[str] = []
     body.listen(heard.append)

@@ -20,8 +20,8 @@ from perago_core.results import Completed, Failed, Outcome
 from perago_spark import Launch, SparkTask, SparkWorkspace, WarmBodies
 from perago_spark.format import layout
 from perago_spark.process.pool import descendants
+from tests.spark.fault_harness import wait_until
 from tests.spark.lake import MAIN, Lake, done
-from tests.spark.yard import wait_until
 
 pytest.importorskip("pyspark")
 

@@ -20,7 +20,7 @@ from perago_worker.bodies.pool import Bodies
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.workspace import Limits, LocalWorkspace, Readable
-from perago_worker.runtime.assignment import place_of
+from perago_worker.runtime.assignment import attempt_input
 from perago_worker.runtime.attempt import Node, Runtime, pin
 from perago_worker.runtime.telemetry import Silence
 
@@ -129,7 +129,7 @@ class Bench:
     def attempt(self, task: str) -> Attempt:
         """Poll a task, and pin the attempt as the worker does."""
         assignment = self.poll(task)
-        return pin(assignment, place_of(assignment, self.registry[task]), NODE)
+        return pin(assignment, attempt_input(assignment, self.registry[task]), NODE)
 
     def run(self, task: str, make: Input | None = None) -> Ran:
         """Let the worker's runtime run one task to its end, from the text of its input to the result it reports."""

@@ -10,7 +10,7 @@ from perago_core.answers import Answer
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Assignment
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_worker.runtime.failpoints import Fate, WatchedOrchestrator
+from perago_worker.runtime.failpoints import FailpointSignal, WatchedOrchestrator
 
 
 class SlowToPoll(SqliteOrchestrator):
@@ -30,10 +30,10 @@ def test_nobody_is_stopped_in_the_middle_of_another_s_poll(tmp_path: Path) -> No
     """Counterexample, seen: the zombie slept in a transaction, and its successor found the database locked."""
     slow = SlowToPoll(tmp_path / "orchestrator.db")
     # Continuing who is not stopped does nothing: what counts is when the signal is sent.
-    fate = Fate(signal.SIGCONT, Failpoint.parse("store.publish.before"))
-    watched = WatchedOrchestrator(slow, fate)
+    failpoint = FailpointSignal(signal.SIGCONT, Failpoint.parse("store.publish.before"))
+    watched = WatchedOrchestrator(slow, failpoint)
     polling = threading.Thread(target=watched.poll, args=("w", ("t",), 1))
-    stopping = threading.Thread(target=fate.of("t"), args=(fate.point,))
+    stopping = threading.Thread(target=failpoint.of("t"), args=(failpoint.point,))
     polling.start()
     assert slow.begun.wait(60)
     stopping.start()

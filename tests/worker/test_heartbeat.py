@@ -13,7 +13,7 @@ from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Orchestrator
 from perago_core.results import Completed
 from perago_core.values import Attempt
-from perago_worker.runtime.assignment import place_of
+from perago_worker.runtime.assignment import attempt_input
 from perago_worker.runtime.attempt import pin
 from perago_worker.runtime.heartbeat import Heartbeat
 from tests.worker.embedded import Embedded, Faulty, always, embedded
@@ -75,7 +75,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
 def bench(worker: Embedded) -> Iterator[Bench]:
     workflow = worker.start("write")
     assignment = worker.poll()
-    place = place_of(assignment, worker.tasks["write"])
+    place = attempt_input(assignment, worker.tasks["write"])
     yield Bench(worker, pin(assignment, place, worker.runtime.node), workflow)
     worker.words.stop(workflow, "the test is over")
 

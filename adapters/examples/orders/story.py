@@ -158,9 +158,9 @@ class _Play:
         return self.pipelines.start(PIPELINE, load(self.folder, {}, {}).pipelines[PIPELINE], first)
 
     @contextmanager
-    def _worker(self, fate: str = "") -> Generator[subprocess.Popen[bytes]]:
+    def _worker(self, failpoint: str = "") -> Generator[subprocess.Popen[bytes]]:
         """Run a real worker; on leaving, drain it, and kill it if that takes too long."""
-        environment = {**os.environ, **({VARIABLE: fate} if fate else {})}
+        environment = {**os.environ, **({VARIABLE: failpoint} if failpoint else {})}
         with (self.folder / "worker.log").open("ab") as output:
             process = subprocess.Popen(  # noqa: S603  our own interpreter and code
                 [sys.executable, "-m", "perago_worker", "--project", str(self.folder), "worker", "--verbose"],

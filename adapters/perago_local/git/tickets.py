@@ -125,19 +125,19 @@ def exclusively(
 @contextmanager
 def _moves(repository: pygit2.Repository, refs: tuple[str, ...], patience: float) -> Generator[Moves]:
     folder = Path(repository.path)
-    desk = folder / "perago" / "open"
-    desk.mkdir(parents=True, exist_ok=True)
-    with _turn(desk.parent / "turn", patience):
+    registry = folder / "perago" / "open"
+    registry.mkdir(parents=True, exist_ok=True)
+    with _turn(registry.parent / "turn", patience):
         nonce = secrets.token_hex(8)
-        mine = desk / f"{nonce}{_LIST}"
-        tickets = {ref: desk / f"{nonce}.{index}" for index, ref in enumerate(refs)}
+        mine = registry / f"{nonce}{_LIST}"
+        tickets = {ref: registry / f"{nonce}.{index}" for index, ref in enumerate(refs)}
         moves = Moves(repository, folder, tickets)
         try:
             mine.write_text(_OURS + "".join(f"{ref}.lock\n" for ref in refs), encoding="utf-8")
             for ticket in tickets.values():
                 ticket.touch(exist_ok=False)
-            _revoke_others(folder, desk, nonce)
-            _lock(folder, desk, mine, refs)
+            _revoke_others(folder, registry, nonce)
+            _lock(folder, registry, mine, refs)
             yield moves
         except Problem as problem:
             if moves.moved:
@@ -149,10 +149,12 @@ def _moves(repository: pygit2.Repository, refs: tuple[str, ...], patience: float
                 _clear(folder, mine, tickets.values())
 
 
-def _revoke_others(folder: Path, desk: Path, nonce: str) -> None:
-    others = sorted({found.name.partition(".")[0] for found in desk.iterdir()} - {nonce})
+def _revoke_others(folder: Path, registry: Path, nonce: str) -> None:
+    others = sorted({found.name.partition(".")[0] for found in registry.iterdir()} - {nonce})
     for other in others:
-        _clear(folder, desk / f"{other}{_LIST}", [each for each in desk.glob(f"{other}.*") if each.suffix != _LIST])
+        _clear(
+            folder, registry / f"{other}{_LIST}", [each for each in registry.glob(f"{other}.*") if each.suffix != _LIST]
+        )
 
 
 def _clear(folder: Path, its_list: Path, tickets: Iterable[Path]) -> None:
@@ -175,11 +177,11 @@ def _unlock(locks: list[Path], lock_of: os.stat_result) -> None:
                 lock.unlink()
 
 
-def _lock(folder: Path, desk: Path, mine: Path, refs: tuple[str, ...]) -> None:
+def _lock(folder: Path, registry: Path, mine: Path, refs: tuple[str, ...]) -> None:
     until = time.monotonic() + _GIT_PATIENCE
     for ref in refs:
         lock = folder / f"{ref}.lock"
-        while not _locked(lock, desk, mine):
+        while not _locked(lock, registry, mine):
             if time.monotonic() >= until:
                 message = (
                     f"{ref} is locked by git: {lock} exists and is not ours. "
@@ -189,22 +191,22 @@ def _lock(folder: Path, desk: Path, mine: Path, refs: tuple[str, ...]) -> None:
             time.sleep(0.005)
 
 
-def _locked(lock: Path, desk: Path, mine: Path) -> bool:
+def _locked(lock: Path, registry: Path, mine: Path) -> bool:
     try:
         _into_folder(mine, lambda: os.link(mine, lock), lock)
     except FileNotFoundError as gone:
         raise Revoked from gone
     except FileExistsError:
-        _remove_if_orphaned(lock, desk)
+        _remove_if_orphaned(lock, registry)
         return False
     return True
 
 
-def _remove_if_orphaned(lock: Path, desk: Path) -> None:
+def _remove_if_orphaned(lock: Path, registry: Path) -> None:
     """Remove a lock of ours whose list is gone: somebody died while clearing up after its writer."""
     with suppress(FileNotFoundError):
         if lock.read_text(encoding="utf-8", errors="replace").startswith(_OURS):
-            lists = (each for each in desk.iterdir() if each.suffix == _LIST)
+            lists = (each for each in registry.iterdir() if each.suffix == _LIST)
             if not any(os.path.samestat(each.stat(), lock.stat()) for each in lists):
                 lock.unlink()
 

@@ -11,7 +11,7 @@ from perago_core.ports import Assignment
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, TaskSnapshot, TaskStatus
 from perago_local.database import Refused
-from perago_local.orchestrator.progress import Place, definition_of, end_task
+from perago_local.orchestrator.progress import TaskPosition, definition_of, end_task
 from perago_local.orchestrator.schema import Moment
 from perago_local.orchestrator.workflow import WorkflowStatus
 
@@ -86,7 +86,7 @@ def sign_of_life(connection: sqlite3.Connection, moment: Moment, task_id: str) -
 def take(connection: sqlite3.Connection, moment: Moment, attempt: Attempt, result: Result) -> None:
     """End the task as the result says."""
     query = "SELECT id, workflow, position, retry_count FROM task WHERE id = ?"
-    place = Place(*connection.execute(query, (attempt.task_id,)).fetchone())
+    place = TaskPosition(*connection.execute(query, (attempt.task_id,)).fetchone())
     if not isinstance(result, Completed):
         end_task(connection, moment, place, status_of(result), _text(str(result.refusal))[:REASON_MAX])
         return

@@ -13,7 +13,7 @@ from typing import Any
 from perago_core.values import TaskStatus
 from perago_local.database import Refused
 from perago_local.orchestrator.progress import (
-    Place,
+    TaskPosition,
     end_workflow,
     make_input,
     schedule,
@@ -159,11 +159,11 @@ def _run_on(connection: sqlite3.Connection, workflow_id: str) -> None:
     )
 
 
-def _last_task(connection: sqlite3.Connection, workflow_id: str, step: str) -> tuple[Place, str] | None:
+def _last_task(connection: sqlite3.Connection, workflow_id: str, step: str) -> tuple[TaskPosition, str] | None:
     """Return the last attempt of a step, or of the whole workflow, with its status."""
     row: tuple[Any, ...] | None = connection.execute(
         "SELECT task.id, workflow, position, retry_count, status FROM task JOIN step USING (workflow, position)"
         " WHERE workflow = ? AND ? IN ('', step.name) ORDER BY position DESC, retry_count DESC LIMIT 1",
         (workflow_id, step),
     ).fetchone()
-    return None if row is None else (Place(*row[:4]), row[4])
+    return None if row is None else (TaskPosition(*row[:4]), row[4])

@@ -31,7 +31,7 @@ _ENDS = {TaskStatus.TIMED_OUT: WorkflowStatus.TIMED_OUT}
 
 
 @frozen
-class Place:
+class TaskPosition:
     """Where a task stands: its workflow, the position of its step, and how often it was tried before."""
 
     task_id: str
@@ -61,14 +61,16 @@ def pass_time(connection: sqlite3.Connection, moment: Moment) -> None:
         (moment.now, TaskStatus.IN_PROGRESS.value),
     ).fetchall()
     for row in silent:
-        end_task(connection, moment, Place(*row), TaskStatus.TIMED_OUT, "no sign of life within the response time-out")
+        end_task(
+            connection, moment, TaskPosition(*row), TaskStatus.TIMED_OUT, "no sign of life within the response time-out"
+        )
     late = connection.execute(
         "SELECT task.id, task.workflow, position, retry_count FROM step JOIN task USING (workflow, position)"
         " WHERE end_by <= ? AND task.status IN (?, ?)",
         (moment.now, TaskStatus.SCHEDULED.value, TaskStatus.IN_PROGRESS.value),
     ).fetchall()
     for row in late:
-        place = Place(*row)
+        place = TaskPosition(*row)
         _end_row(connection, moment, place, TaskStatus.TIMED_OUT, "the total time-out of all attempts is over")
         end_workflow(connection, moment, place.workflow_id, WorkflowStatus.TIMED_OUT, "the total time-out is over")
 
@@ -84,7 +86,9 @@ def schedule(connection: sqlite3.Connection, moment: Moment, workflow_id: str, p
     _insert(connection, moment, workflow_id, position, retry_count=0, given=given, delay=0.0)
 
 
-def end_task(connection: sqlite3.Connection, moment: Moment, place: Place, status: TaskStatus, reason: str) -> None:
+def end_task(
+    connection: sqlite3.Connection, moment: Moment, place: TaskPosition, status: TaskStatus, reason: str
+) -> None:
     """End an open task, and go on from there: the next step, another attempt, or the end of the workflow."""
     _end_row(connection, moment, place, status, reason)
     if status is TaskStatus.COMPLETED:
@@ -97,7 +101,7 @@ def end_task(connection: sqlite3.Connection, moment: Moment, place: Place, statu
     try_again(connection, moment, place, definition.delay_before(place.retry_count + 1))
 
 
-def try_again(connection: sqlite3.Connection, moment: Moment, place: Place, delay: float) -> None:
+def try_again(connection: sqlite3.Connection, moment: Moment, place: TaskPosition, delay: float) -> None:
     """Schedule one more attempt: a new task id, one more retry."""
     (given,) = connection.execute("SELECT input FROM task WHERE id = ?", (place.task_id,)).fetchone()
     retry_count = place.retry_count + 1
@@ -175,7 +179,7 @@ def workflow_definition(connection: sqlite3.Connection, workflow_id: str) -> Wor
     return WorkflowDefinition(name, tuple(Step(*step) for step in steps), params, target, ref)
 
 
-def _go_on(connection: sqlite3.Connection, moment: Moment, place: Place) -> None:
+def _go_on(connection: sqlite3.Connection, moment: Moment, place: TaskPosition) -> None:
     connection.execute("UPDATE step SET end_by = NULL WHERE workflow = ?", (place.workflow_id,))
     following = place.position + 1
     query = "SELECT count(*) FROM step WHERE workflow = ?"
@@ -212,7 +216,9 @@ def _insert(
     )
 
 
-def _end_row(connection: sqlite3.Connection, moment: Moment, place: Place, status: TaskStatus, reason: str) -> None:
+def _end_row(
+    connection: sqlite3.Connection, moment: Moment, place: TaskPosition, status: TaskStatus, reason: str
+) -> None:
     connection.execute(
         "UPDATE task SET status = ?, reason = ?, ended_at = ?, available_from = NULL, respond_by = NULL WHERE id = ?",
         (status.value, reason, moment.wall, place.task_id),

@@ -19,7 +19,7 @@ from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.runtime.attempt import Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
-from perago_worker.runtime.failpoints import fate_from_environment, watched
+from perago_worker.runtime.failpoints import failpoint_from_environment, watched
 from perago_worker.runtime.liveness import lookout_for
 from perago_worker.runtime.task_log import note_listener, task_log
 from perago_worker.runtime.telemetry import instruments
@@ -43,7 +43,7 @@ class Assembled:
 def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Assembled]:
     """Make a worker; on leaving, its template process is ended and nothing of it runs any more."""
     name = worker_id()
-    fate = fate_from_environment()
+    failpoint = failpoint_from_environment()
     node = settle_policy(stack, settings, name)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     counters = instruments()
@@ -52,7 +52,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
     own = settings.worker
     environment = environment_of_bodies(os.environ)
     bodies = Bodies(tasks.modules(), environment=environment)
-    orchestrator = watched(stack.orchestrator, fate)
+    orchestrator = watched(stack.orchestrator, failpoint)
     tell = task_log(orchestrator)
     progress: dict[str, Progressed] = {}
     listener = note_listener(tell, progress)
@@ -95,7 +95,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
             tell=tell,
             traces=own.trace,
             own=inside,
-            fate=fate,
+            failpoint=failpoint,
             lookout=lookout,
         )
         worker = Worker(

@@ -117,7 +117,7 @@ def _names(document: Mapping[str, object]) -> str:
 
 
 @frozen
-class Place:
+class AttemptInput:
     """Where an attempt works. ``trouble``: its input cannot be read, and this is why."""
 
     workspace: WorkspaceRef
@@ -128,14 +128,14 @@ class Place:
     over_maintenance: bool = False
 
 
-def place_of(assignment: Assignment, definition: TaskDefinition) -> Place:
+def attempt_input(assignment: Assignment, definition: TaskDefinition) -> AttemptInput:
     """Read the assignment's input. A task without workspace hands the workflow's on as it is."""
     try:
         given = read_input(assignment.input, definition)
     except InputError as error:
-        return Place(_NOWHERE, "{}", read_only=True, operation=definition.operation, trouble=str(error))
+        return AttemptInput(_NOWHERE, "{}", read_only=True, operation=definition.operation, trouble=str(error))
     found = given.workspace or _handed_on(assignment.input)
-    return Place(
+    return AttemptInput(
         found,
         given.params,
         read_only=definition.read_only,

@@ -28,7 +28,7 @@ from perago_core.values import Attempt, Backing
 from perago_worker.api.task import TaskDefinition
 from perago_worker.logger import log
 from perago_worker.ops.recover import report_alarms
-from perago_worker.runtime.assignment import Place, patience_of, place_of
+from perago_worker.runtime.assignment import AttemptInput, attempt_input, patience_of
 from perago_worker.runtime.failpoints import Watcher
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
@@ -76,7 +76,7 @@ class Runtime:
     tell: Tell
     traces: Path
     own: Mapping[str, TaskDefinition] = field(factory=dict[str, TaskDefinition])
-    fate: Watcher | None = None
+    failpoint: Watcher | None = None
     lookout: Lookout | None = None
 
     def run(self, assignment: Assignment, polled_at: float, free: Callable[[], object] = lambda: None) -> Outcome:
@@ -86,7 +86,7 @@ class Runtime:
         """
         own = self.own.get(assignment.task_name)
         definition = own or self.tasks[assignment.task_name]
-        place = place_of(assignment, definition)
+        place = attempt_input(assignment, definition)
         attempt = pin(assignment, place, self.node)
         workspace: Workspace
         if own is not None and place.trouble is None:
@@ -125,7 +125,7 @@ class Runtime:
 
     def _ports(self, task: str, workspace: Workspace) -> Ports:
         stack = Stack(self.orchestrator, self.store, self.coordination, self.clock)
-        return stack.ports(workspace, None if self.fate is None else self.fate.of(task))
+        return stack.ports(workspace, None if self.failpoint is None else self.failpoint.of(task))
 
     def _observer(self, attempt: Attempt, names: dict[str, str]) -> Observer:
         trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)), self.clock.wall)
@@ -148,7 +148,7 @@ class Runtime:
             log.warning("%s left behind: %s; `perago gc` removes it", attempt.task_id, what)
 
 
-def pin(assignment: Assignment, place: Place, node: Node) -> Attempt:
+def pin(assignment: Assignment, place: AttemptInput, node: Node) -> Attempt:
     """Make the attempt: everything that is fixed from here on, and an execution id nobody else has."""
     snapshot = assignment.snapshot
     return Attempt(

@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
 
 @define
-class Fate:
+class FailpointSignal:
     """What is to happen where. Counts over all attempts of the process, and happens once.
 
     ``quiet`` is held by every thread while it talks to the orchestrator, and by the one that stops the worker. A
@@ -55,7 +55,7 @@ class Fate:
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
     @classmethod
-    def parse(cls, words: str) -> Fate:
+    def parse(cls, words: str) -> FailpointSignal:
         """Read it from an environment variable."""
         parts = words.split()
         if not 2 <= len(parts) <= 4 or parts[0] not in _ACTIONS:  # noqa: PLR2004  the words of the form
@@ -109,7 +109,7 @@ class Witness:
 class WatchedOrchestrator:
     """Gives failpoints to the two calls that no attempt's conversation makes: polls and heartbeats."""
 
-    def __init__(self, orchestrator: Orchestrator, watcher: Fate | Witness) -> None:
+    def __init__(self, orchestrator: Orchestrator, watcher: FailpointSignal | Witness) -> None:
         self._orchestrator = orchestrator
         self._reached = watcher.of("")
         self._quiet = watcher.quiet
@@ -148,23 +148,23 @@ class WatchedOrchestrator:
                 write(task_id, line)
 
 
-def fate_from(environment: Callable[[str], str | None] = os.environ.get) -> Fate | Witness | None:
+def failpoint_from(environment: Callable[[str], str | None] = os.environ.get) -> FailpointSignal | Witness | None:
     """Read what the environment asks for, if anything."""
     words = environment(VARIABLE)
     if not words:
         return None
     verb, _space, rest = words.partition(" ")
-    return Witness(Path(rest)) if verb == "list" and rest else Fate.parse(words)
+    return Witness(Path(rest)) if verb == "list" and rest else FailpointSignal.parse(words)
 
 
-def watched(orchestrator: Orchestrator, watcher: Fate | Witness | None) -> Orchestrator:
+def watched(orchestrator: Orchestrator, watcher: FailpointSignal | Witness | None) -> Orchestrator:
     """Return the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
     return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher)
 
 
-def fate_from_environment() -> Fate | Witness | None:
+def failpoint_from_environment() -> FailpointSignal | Witness | None:
     """Read what is to fail; a misspelt one is a mistake of whoever starts the worker, and found before anything is."""
     try:
-        return fate_from()
+        return failpoint_from()
     except ValueError as error:
         raise UserError(str(error)) from None

@@ -19,7 +19,7 @@ from perago_simulation.cli import data
 from perago_simulation.cli.console import counted, in_processes, results, spinning, write_json
 from perago_simulation.cli.options import AsJson, Asked, OwnStore, StoreCan, capabilities
 from perago_simulation.mutants.kills import baseline, mutants, recall, settings_of
-from perago_simulation.mutants.page import Fate, examine, mutant_table
+from perago_simulation.mutants.page import MutantOutcome, examine, mutant_table
 from perago_simulation.mutants.survivors import REASONS
 from perago_simulation.world.capabilities import Capabilities, best_backing
 from perago_simulation.world.settings import Setting
@@ -130,16 +130,16 @@ def mutants_command(
             "with names, 'no PHASE' for a step left out, and 'ROW as ROW' for an answer mistaken: see specs/mutants.md."
         )
         raise typer.BadParameter(message, param_hint="NAMES")
-    fates = in_processes("trying mutants", examine, wanted, begin=partial(recall, right))
-    unexplained = [each.id for each in fates if not each.noticed and each.id not in REASONS]
+    outcomes = in_processes("trying mutants", examine, wanted, begin=partial(recall, right))
+    unexplained = [each.id for each in outcomes if not each.noticed and each.id not in REASONS]
     if as_json:
-        write_json({"mutants": [_fate(each) for each in fates], "unexplained": unexplained})
+        write_json({"mutants": [_outcome(each) for each in outcomes], "unexplained": unexplained})
     else:
-        sys.stdout.write(mutant_table(fates))
+        sys.stdout.write(mutant_table(outcomes))
     raise typer.Exit(1 if unexplained else 0)
 
 
-def _fate(found: Fate) -> dict[str, Any]:
+def _outcome(found: MutantOutcome) -> dict[str, Any]:
     return {
         "id": found.id,
         "says": mutants()[found.id].says,

@@ -175,7 +175,7 @@ SKIPPED = tuple(
 )  # fmt: skip
 
 
-def fate(mutant: Mutant, of: Setting) -> Violation | None:
+def noticed_in(mutant: Mutant, of: Setting) -> Violation | None:
     """Give how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
     if of.backing not in mutant.backings:
         return None
@@ -206,7 +206,7 @@ def first_kill(mutant: Mutant) -> str | None:
         return f"order of steps: {broken[0]}"
     for name in ENVIRONMENTS:
         for backing in mutant.backings:
-            found = fate(mutant, setting(backing, **ENVIRONMENTS[name]))
+            found = noticed_in(mutant, setting(backing, **ENVIRONMENTS[name]))
             if found is not None:
                 return f"{backing.value}, {name}: {found.property} in {len(found.trace)}"
     return None

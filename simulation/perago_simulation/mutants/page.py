@@ -16,9 +16,9 @@ from perago_simulation.mutants.kills import (
     Mutant,
     baseline,
     clauses,
-    fate,
     first_kill,
     mutants,
+    noticed_in,
     recall,
     settings_of,
 )
@@ -47,7 +47,7 @@ own validation refuses the mutant before it can be imported.
 
 
 @frozen(repr=False)
-class Fate(Value):
+class MutantOutcome(Value):
     """What became of one mutant: by environment, what each backing notices first, with the length of its trace."""
 
     id: str
@@ -61,7 +61,7 @@ class Fate(Value):
         return bool(self.clauses or any(self.cells.values()))
 
 
-def examine(identity: str) -> Fate:
+def examine(identity: str) -> MutantOutcome:
     """Try one mutant everywhere; in the large environments only if nobody has noticed it before."""
     mutant = mutants()[identity]
     found = clauses(mutant)
@@ -69,11 +69,11 @@ def examine(identity: str) -> Fate:
     if not found and not any(cells.values()):
         cells |= {name: _cell(mutant, name) for name in ENVIRONMENTS if name in LARGE}
     refused = objection(mutant.make(setting(mutant.backings[0])).table) is not None
-    return Fate(identity, found, refused, cells)
+    return MutantOutcome(identity, found, refused, cells)
 
 
 def _cell(mutant: Mutant, name: str) -> tuple[tuple[Backing, str, int], ...]:
-    found = [(backing, fate(mutant, setting(backing, **ENVIRONMENTS[name]))) for backing in mutant.backings]
+    found = [(backing, noticed_in(mutant, setting(backing, **ENVIRONMENTS[name]))) for backing in mutant.backings]
     return tuple((backing, each.property, len(each.trace)) for backing, each in found if each is not None)
 
 
@@ -89,7 +89,7 @@ def kills(workers: int = 2) -> dict[str, str | None]:
         return dict(pool.map(kill, wanted, chunksize=4))
 
 
-def matrix(workers: int = 2) -> list[Fate]:
+def matrix(workers: int = 2) -> list[MutantOutcome]:
     """Try every mutant everywhere. Takes minutes."""
     with _knowing(workers) as pool:
         return list(pool.map(examine, mutants(), chunksize=2))
@@ -104,20 +104,20 @@ def _knowing(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=recall, initargs=(known,))
 
 
-def mutant_table(fates: Sequence[Fate] | None = None) -> str:
+def mutant_table(outcomes: Sequence[MutantOutcome] | None = None) -> str:
     """Write the whole table as Markdown."""
-    fates = matrix() if fates is None else fates
-    return "\n".join((*_summary(fates), *_noticed(fates), *_survivors(fates), *_bites(fates))) + "\n"
+    outcomes = matrix() if outcomes is None else outcomes
+    return "\n".join((*_summary(outcomes), *_noticed(outcomes), *_survivors(outcomes), *_bites(outcomes))) + "\n"
 
 
-def _summary(fates: Sequence[Fate]) -> Iterator[str]:
-    noticed = sum(each.noticed for each in fates)
+def _summary(outcomes: Sequence[MutantOutcome]) -> Iterator[str]:
+    noticed = sum(each.noticed for each in outcomes)
     yield HEADING
-    yield f"{len(fates)} mutants: {noticed} are noticed, {len(fates) - noticed} survive for a written reason."
+    yield f"{len(outcomes)} mutants: {noticed} are noticed, {len(outcomes) - noticed} survive for a written reason."
     yield ""
 
 
-def _noticed(fates: Sequence[Fate]) -> Iterator[str]:
+def _noticed(outcomes: Sequence[MutantOutcome]) -> Iterator[str]:
     for kind, title in (("bug", "Bugs teams have had"), ("skip", "Steps left out"), ("swap", "Answers mistaken")):
         yield from (
             f"## {title}",
@@ -125,7 +125,7 @@ def _noticed(fates: Sequence[Fate]) -> Iterator[str]:
             "| Mutant | What it changes | Import | Order | Noticed |",
             "|---|---|---|---|---|",
         )
-        for each in fates:
+        for each in outcomes:
             mutant = mutants()[each.id]
             if mutant.kind == kind and each.noticed:
                 refused = "refused" if each.refused else ""
@@ -134,7 +134,7 @@ def _noticed(fates: Sequence[Fate]) -> Iterator[str]:
         yield ""
 
 
-def _cells(each: Fate) -> str:
+def _cells(each: MutantOutcome) -> str:
     return "; ".join(
         f"{name}: {', '.join(f'{_SHORT[backing]} {clause} {length}' for backing, clause, length in found)}"
         for name, found in each.cells.items()
@@ -142,18 +142,18 @@ def _cells(each: Fate) -> str:
     )
 
 
-def _survivors(fates: Sequence[Fate]) -> Iterator[str]:
+def _survivors(outcomes: Sequence[MutantOutcome]) -> Iterator[str]:
     yield from ("## Survivors, and why they may", "", "| Mutant | What it changes | Why |", "|---|---|---|")
-    for each in fates:
+    for each in outcomes:
         if not each.noticed:
             yield f"| {each.id} | {mutants()[each.id].says} | {REASONS.get(each.id, '**no reason written**')} |"
     yield ""
 
 
-def _bites(fates: Sequence[Fate]) -> Iterator[str]:
+def _bites(outcomes: Sequence[MutantOutcome]) -> Iterator[str]:
     """Say for each property how many mutants it is the first to notice somewhere: one that never does is idle."""
     yield from ("## What each property notices", "", "| Clause | Says | Mutants |", "|---|---|---|")
-    first = [{found[1] for cell in each.cells.values() for found in cell} | set(each.clauses) for each in fates]
+    first = [{found[1] for cell in each.cells.values() for found in cell} | set(each.clauses) for each in outcomes]
     says = [(each.id, each.says) for each in JUDGED] + [(each.id, each.says) for each in (REST, *LEADS)]
     says += [(each.id, each.says) for each in CLAUSES]
     for identity, text in says:

@@ -10,13 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from perago_report.scenes import Node, Place, Standing
+from perago_report.scenes import CommitNode, Position, Standing
 from perago_simulation.runs.replay import Step
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.state import COMPLETED, World
 
 
-def graphs(steps: Sequence[Step]) -> tuple[tuple[Node, ...], ...]:
+def graphs(steps: Sequence[Step]) -> tuple[tuple[CommitNode, ...], ...]:
     """Give the commit graph after each step; a commit keeps its place."""
     seen: dict[str, None] = {}
     growing: list[tuple[str, ...]] = []
@@ -25,7 +25,7 @@ def graphs(steps: Sequence[Step]) -> tuple[tuple[Node, ...], ...]:
         growing.append(tuple(seen))
     places = _places(tuple(seen))
     before: tuple[str, ...] = ()
-    made: list[tuple[Node, ...]] = []
+    made: list[tuple[CommitNode, ...]] = []
     for step, refs in zip(steps, growing, strict=True):
         made.append(_nodes(step.after, refs, places, before))
         before = refs
@@ -45,23 +45,25 @@ def _mentioned(world: World) -> Iterable[str]:
         yield from reversed(chain(ref))
 
 
-def _places(refs: Sequence[str]) -> Mapping[str, Place]:
+def _places(refs: Sequence[str]) -> Mapping[str, Position]:
     """Commits of the branch share the top lines, staged ones have the line of their execution."""
     staging = sorted({_number(ref) for ref in refs if _is_staged(ref)})
-    taken: set[Place] = set()
-    places: dict[str, Place] = {}
+    taken: set[Position] = set()
+    places: dict[str, Position] = {}
     crowded = max(Counter(_depth(ref) for ref in refs if not _is_staged(ref)).values(), default=1)
     for ref in refs:
         line = crowded + staging.index(_number(ref)) if _is_staged(ref) else 0
-        place = Place(_depth(ref), line)
+        place = Position(_depth(ref), line)
         while place in taken:
-            place = Place(place.column, place.line + 1)
+            place = Position(place.column, place.line + 1)
         taken.add(place)
         places[ref] = place
     return places
 
 
-def _nodes(world: World, refs: Sequence[str], places: Mapping[str, Place], before: Sequence[str]) -> tuple[Node, ...]:
+def _nodes(
+    world: World, refs: Sequence[str], places: Mapping[str, Position], before: Sequence[str]
+) -> tuple[CommitNode, ...]:
     branch = set(chain(world.head))
     held = {each for _, ref in world.names for each in chain(ref)}
     accepted = {task.ref for task in world.tasks if task.status is COMPLETED}
@@ -75,7 +77,7 @@ def _nodes(world: World, refs: Sequence[str], places: Mapping[str, Place], befor
         return Standing.STAGED if ref in held else Standing.ABANDONED
 
     return tuple(
-        Node(
+        CommitNode(
             ref=ref,
             parent=next(iter(commit(ref).parents), ""),
             place=places[ref],

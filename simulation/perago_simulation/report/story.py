@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from perago_core.machine.description import digest
-from perago_report.scenes import Fired, Line, Node, Scene, Story
+from perago_report.scenes import CommitNode, Fired, Line, Scene, Story
 from perago_report.sentences import COORDINATION, FAULT, ORCHESTRATOR, STORE, STRANGER, plan
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.properties.safety import PROPERTIES, Property, When
@@ -71,7 +71,7 @@ def _lanes(scenes: Sequence[Scene]) -> tuple[str, ...]:
     return (*(each for each in known if each in seen), *(each for each in seen if each not in known))
 
 
-def _scene(step: Step, nodes: tuple[Node, ...], problem: str) -> Scene:
+def _scene(step: Step, nodes: tuple[CommitNode, ...], problem: str) -> Scene:
     world, before = step.after, step.before
     return Scene(
         number=step.number,

@@ -9,9 +9,9 @@ from pathlib import Path
 from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
 from tests.conformance.harness import Opener, Stack, WorkspaceHarness
-from tests.conformance.hurried import HurriedClock
 from tests.conformance.implementations.files import workspace as open_workspace
 from tests.conformance.implementations.sqlite import SqliteCoordinationHarness, SqliteOrchestratorHarness
+from tests.conformance.skipping_clock import SkippingClock
 
 #: Seconds that no machine is too busy for; waiting them out costs nothing on this clock.
 LONG = 300.0
@@ -26,7 +26,7 @@ def stack(folder: Path) -> Generator[Stack, None, None]:
 @contextmanager
 def stack_on(workspace: WorkspaceHarness, folder: Path) -> Generator[Stack, None, None]:
     """Give a workspace, with the store it is on, the embedded orchestrator and coordination store."""
-    clock, tasks, keys = HurriedClock(), folder / "orchestrator.db", folder / "coordination.db"
+    clock, tasks, keys = SkippingClock(), folder / "orchestrator.db", folder / "coordination.db"
     with (
         closing(SqliteOrchestrator(tasks, clock=clock)) as orchestrator,
         closing(SqliteCoordination(keys, clock=clock)) as coordination,

@@ -16,7 +16,7 @@ from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.orchestrator.workflow import Step, TaskDefinition
 from tests.conformance.harness import Accepted, CoordinationHarness, Opener, OrchestratorHarness, Recipe
-from tests.conformance.hurried import HurriedClock
+from tests.conformance.skipping_clock import SkippingClock
 
 #: Seconds that no machine is too busy for; waiting them out costs nothing on this clock.
 LONG = 300.0
@@ -73,14 +73,14 @@ class SqliteCoordinationHarness:
 
 @contextmanager
 def open_orchestrator(folder: Path) -> Generator[OrchestratorHarness]:
-    path, clock = folder / "orchestrator.db", HurriedClock()
+    path, clock = folder / "orchestrator.db", SkippingClock()
     with closing(SqliteOrchestrator(path, clock=clock)) as port:
         yield SqliteOrchestratorHarness(path, port, clock)
 
 
 @contextmanager
 def open_coordination(folder: Path) -> Generator[CoordinationHarness]:
-    path, clock = folder / "coordination.db", HurriedClock()
+    path, clock = folder / "coordination.db", SkippingClock()
     with closing(SqliteCoordination(path, clock=clock)) as port:
         yield SqliteCoordinationHarness(path, port, clock)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perago_core.values import TaskStatus
 from perago_worker.pipelines.protocol import AttemptView
-from tests.conductor.life import Life, new_life
+from tests.conductor.deployment import Deployment, new_deployment
 from tests.support.conductor.operating import eventually
 from tests.worker.projects import create, environment
 
@@ -22,21 +22,21 @@ _BEATS = 2 * PATIENCE + 1
 
 def failover(folder: Path, url: str, *, nudge: bool, limit: float) -> float:
     """Measure it once, in seconds; ``limit`` if it took longer."""
-    with new_life(folder, url, patience=PATIENCE) as life:
-        life.register()
-        first = create(life.stack)
-        name = life.named("sleep")
-        workflow = life.words().start(name, life.settings.pipelines[name], first)
+    with new_deployment(folder, url, patience=PATIENCE) as deployment:
+        deployment.register()
+        first = create(deployment.stack)
+        name = deployment.named("sleep")
+        workflow = deployment.words().start(name, deployment.settings.pipelines[name], first)
 
         def attempts() -> list[AttemptView]:
-            view = life.words().view(workflow)
+            view = deployment.words().view(workflow)
             assert view is not None
             return [each for each in view.attempts if each.started_at]
 
-        with _worker(life, nudge=nudge) as victim:
+        with _worker(deployment, nudge=nudge) as victim:
             (begun,) = eventually(attempts, "the victim to begin")
-            with _worker(life, nudge=nudge) as peer:
-                log = life.project.folder / "worker.log"
+            with _worker(deployment, nudge=nudge) as peer:
+                log = deployment.project.folder / "worker.log"
                 eventually(lambda: log.read_text().count(": backing ") == 2, "the peer to look out")
                 # Past its first response time-out: what is noticed late is the silence after that.
                 time.sleep(_BEATS)
@@ -58,15 +58,15 @@ def failover(folder: Path, url: str, *, nudge: bool, limit: float) -> float:
 
 
 @contextmanager
-def _worker(life: Life, *, nudge: bool) -> Generator[subprocess.Popen[bytes]]:
-    with (life.project.folder / "worker.log").open("ab") as log:
+def _worker(deployment: Deployment, *, nudge: bool) -> Generator[subprocess.Popen[bytes]]:
+    with (deployment.project.folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603  our own interpreter and code
             [
                 sys.executable,
                 "-m",
                 "perago_worker",
                 "--project",
-                str(life.project.folder),
+                str(deployment.project.folder),
                 *("--set", f"worker.nudge={str(nudge).lower()}"),
                 "worker",
             ],

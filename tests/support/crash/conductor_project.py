@@ -14,11 +14,12 @@ from perago_worker.config.load import load
 from perago_worker.pipelines.protocol import PipelineView, pipelines_of
 from perago_worker.stack import open_stack
 from tests.support.conductor.operating import Operator
-from tests.support.crash.project import Yard
+from tests.support.crash.project import CrashProject
 
 _TEMPLATE = Path(__file__).with_name("breakable.py")
 
-#: Heartbeats of the yard are one every third of a second: too many for a server that shares two cores with its tests.
+#: Heartbeats of the embedded project are one every third of a second: too many for a server that shares two cores with
+#: its tests.
 _CONFIGURATION = """
 [orchestrator]
 kind = "conductor"
@@ -30,7 +31,7 @@ poll_wait = 0.5
 
 
 @define
-class ConductorYard(Yard):
+class ConductorProject(CrashProject):
     """Tasks and workflows are an operator's, past our own port."""
 
     operator: Operator = field(kw_only=True)

@@ -17,7 +17,7 @@ from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.ops.gc import collect
 from perago_worker.pipelines.protocol import AttemptView, PipelineView
-from tests.support.crash.project import LIMIT, REPOSITORY, Yard, done
+from tests.support.crash.project import LIMIT, REPOSITORY, CrashProject, done
 
 
 @frozen
@@ -31,22 +31,22 @@ class Line:
     completes: bool = True
 
 
-def judge_line(yard: Yard, line: Line) -> list[str]:
+def judge_line(project: CrashProject, line: Line) -> list[str]:
     """Judge one branch and its workflow."""
-    view = yard.view(line.workflow)
+    view = project.view(line.workflow)
     accepted = [each for each in view.attempts if each.status is TaskStatus.COMPLETED]
     broken = [] if view.succeeded is line.completes else [f"L-01 {line.workflow} is {view.status}: {view.reason}"]
     steps = [each.step for each in accepted]
     if len(set(steps)) != len(steps):
         broken.append(f"S-05 a step was accepted more than once: {steps}")
-    return broken + _judge_history(yard, line, accepted) + judge_outputs(yard, view)
+    return broken + _judge_history(project, line, accepted) + judge_outputs(project, view)
 
 
-def _judge_history(yard: Yard, line: Line, accepted: list[AttemptView]) -> list[str]:
+def _judge_history(project: CrashProject, line: Line, accepted: list[AttemptView]) -> list[str]:
     """The branch is what was accepted, in that order, on what was there: nothing lost, nothing between, linear."""
     expected = [line.first, *line.strangers]
     expected += [CommitRef(each.ref) for each in accepted if each.ref is not None and each.ref not in expected]
-    history = done(yard.store.history(line.target, limit=10_000))
+    history = done(project.store.history(line.target, limit=10_000))
     found = [commit.ref for commit in reversed(history)]
     found = found[found.index(line.first) :] if line.first in found else found  # the branch may be older than the line
     broken = [f"S-01 accepted {ref} is not on {line.target}" for ref in expected if ref not in found]
@@ -62,37 +62,37 @@ def _judge_history(yard: Yard, line: Line, accepted: list[AttemptView]) -> list[
     return broken
 
 
-def judge_outputs(yard: Yard, view: PipelineView) -> list[str]:
+def judge_outputs(project: CrashProject, view: PipelineView) -> list[str]:
     """An accepted result says what the commit it names holds (S-06)."""
     broken: list[str] = []
     for each in view.attempts:
         if each.status is not TaskStatus.COMPLETED:
             continue
         said = view.output[each.step]["result"].get("token")
-        with done(yard.store.read(REPOSITORY, CommitRef(each.ref or "")).get("token")) as file:
+        with done(project.store.read(REPOSITORY, CommitRef(each.ref or "")).get("token")) as file:
             holds = file.read().decode()
         if said != holds:
             broken.append(f"S-06 {each.step} reported {said!r}, and its commit holds {holds!r}")
     return broken
 
 
-def judge_rest(yard: Yard, lines: Iterable[Line]) -> list[str]:
+def judge_rest(project: CrashProject, lines: Iterable[Line]) -> list[str]:
     """Settle and collect as ``perago recover --settle`` and ``perago gc`` do; then nothing may be left of anybody."""
     lines = tuple(lines)
     broken: list[str] = []
     for line in lines:
-        swept = done(run(sweep(line.target, Mode.SETTLE_ONLY, "judge"), yard.stack.ports()))
+        swept = done(run(sweep(line.target, Mode.SETTLE_ONLY, "judge"), project.stack.ports()))
         broken += [
             f"S-21 {each.operation_id} stays open: {each.reason}" for each in swept.outcomes if each.audit is None
         ]
-    collected = collect(yard.stack, yard.pipelines, lines[0].target, older_than=0.0)
-    left = [f"{sentence}; gc said {collected}" for sentence in _judge_leftovers(yard)]
-    return broken + _judge_ledger(yard, lines) + left + yard.judge_store() + _judge_processes(yard)
+    collected = collect(project.stack, project.pipelines, lines[0].target, older_than=0.0)
+    left = [f"{sentence}; gc said {collected}" for sentence in _judge_leftovers(project)]
+    return broken + _judge_ledger(project, lines) + left + project.judge_store() + _judge_processes(project)
 
 
-def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
+def _judge_ledger(project: CrashProject, lines: tuple[Line, ...]) -> list[str]:
     """One audit record for each operation, of the kind it was settled as; accepted is what the authority accepted."""
-    store = yard.coordination
+    store = project.coordination
     broken = [f"S-21 left: {entry.key}" for prefix in ("open/", "intent/") for entry in done(store.list(prefix))]
     audits = {entry.key.partition("/")[2]: decode(Audit, entry) for entry in done(store.list("audit/"))}
     settled = {entry.key.partition("/")[2]: decode(Settlement, entry) for entry in done(store.list("settled/"))}
@@ -100,8 +100,8 @@ def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
         broken.append(f"S-21 settled and audited differ: {sorted(audits.keys() ^ settled.keys())}")
     accepted = set[str | None]()
     for line in lines:
-        for each in yard.orchestrator.tasks(line.workflow):
-            snapshot = done(yard.orchestrator.reload(line.workflow, each.task_id))
+        for each in project.orchestrator.tasks(line.workflow):
+            snapshot = done(project.orchestrator.reload(line.workflow, each.task_id))
             if snapshot is not None and snapshot.status is TaskStatus.COMPLETED:
                 accepted.add(snapshot.result_execution)
     for key, audit in audits.items():
@@ -115,19 +115,19 @@ def _judge_ledger(yard: Yard, lines: tuple[Line, ...]) -> list[str]:
     return broken
 
 
-def _judge_leftovers(yard: Yard) -> list[str]:
+def _judge_leftovers(project: CrashProject) -> list[str]:
     """No staging name, no claim, no directory (S-33)."""
-    names = yard.staging_names()
-    rooms = sorted(path.name for path in (yard.folder / ".perago" / "work").iterdir())
-    claims = done(yard.store.all_claims(REPOSITORY))
+    names = project.staging_names()
+    rooms = sorted(path.name for path in (project.folder / ".perago" / "work").iterdir())
+    claims = done(project.store.all_claims(REPOSITORY))
     found = (("staging names", names), ("rooms", rooms), ("claims", claims))
     return [f"S-33 {what} are left: {left}" for what, left in found if left]
 
 
-def _judge_processes(yard: Yard) -> list[str]:
+def _judge_processes(project: CrashProject) -> list[str]:
     """Templates, guards and bodies of dead workers end too; each has the project's folder on its command line."""
     until = time.monotonic() + LIMIT
-    while left := [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, yard.folder)]:
+    while left := [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, project.folder)]:
         if time.monotonic() > until:
             return [f"N-13 processes are left: {left}"]
         time.sleep(0.1)

@@ -9,7 +9,7 @@ from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
 from perago_worker.config.load import load
 from perago_worker.stack import open_stack
-from tests.support.crash.project import FIRST, REPOSITORY, Yard, done
+from tests.support.crash.project import FIRST, REPOSITORY, CrashProject, done
 from tests.support.lakefs.stranger import Stranger
 from tests.support.servers.lakefs import LakeFS
 
@@ -24,7 +24,7 @@ repositories = ["{repository}"]
 
 
 @define
-class LakeFSYard(Yard):
+class LakeFSProject(CrashProject):
     """Every branch begins at one commit on top of that which brought the hook."""
 
     server: LakeFS = field(init=False)

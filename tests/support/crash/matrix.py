@@ -26,7 +26,7 @@ from attrs import evolve, frozen
 
 from perago_core.failpoints import CATALOGUE
 from tests.support.crash.judging import Line, judge_line, judge_rest
-from tests.support.crash.project import ENDED_WELL, WorkerProcess, Yard, wait_for
+from tests.support.crash.project import ENDED_WELL, CrashProject, WorkerProcess, wait_for
 
 #: Each backing with the policy that leads to it on the embedded stack.
 POLICIES = {"atomic": "auto", "locked": "disable", "soft": "soft"}
@@ -99,17 +99,17 @@ class Play:
         return ROUTES[self.case.route]
 
 
-def discover(folder: Path, policy: str, kind: type[Yard] = Yard) -> tuple[Case, ...]:
+def discover(folder: Path, policy: str, kind: type[CrashProject] = CrashProject) -> tuple[Case, ...]:
     """Walk every route once, and give a case for each passing of each point."""
-    with kind(folder, policy) as yard:
+    with kind(folder, policy) as project:
         # Just as many attempts as are needed: after a failure there would be a second.
         plays = [
-            set_up(yard, Case(each.name, "", 0), f"r{number}", retries=int(each.abandoned))
+            set_up(project, Case(each.name, "", 0), f"r{number}", retries=int(each.abandoned))
             for number, each in enumerate(ROUTES.values())
         ]
-        abandon(yard, plays)
+        abandon(project, plays)
         names = {play.name: play.case.route for play in plays}
-        witness = yard.worker(*names, fate=f"list {folder / 'points'}", until_idle=True)
+        witness = project.worker(*names, failpoint=f"list {folder / 'points'}", until_idle=True)
         assert witness.wait() == 0, witness.said()
         lines = [line.split() for line in (folder / "points").read_text(encoding="utf-8").splitlines()]
     seen = dict.fromkeys(
@@ -118,19 +118,21 @@ def discover(folder: Path, policy: str, kind: type[Yard] = Yard) -> tuple[Case, 
     return tuple(each for each in seen if each.count == 1 or not each.point.startswith(_TIMED))
 
 
-def play_batch(folder: Path, policy: str, action: str, cases: Iterable[Case], kind: type[Yard] = Yard) -> list[Verdict]:
+def play_batch(
+    folder: Path, policy: str, action: str, cases: Iterable[Case], kind: type[CrashProject] = CrashProject
+) -> list[Verdict]:
     """Play cases on one project: ``kill`` or ``stop`` their victims, go on to rest, judge."""
-    with kind(folder, policy) as yard:
-        yard.add_task(AFTER)
-        yard.plan(AFTER, "change")
-        plays = [set_up(yard, case, f"c{number}") for number, case in enumerate(cases)]
-        abandon(yard, plays)
+    with kind(folder, policy) as project:
+        project.add_task(AFTER)
+        project.plan(AFTER, "change")
+        plays = [set_up(project, case, f"c{number}") for number, case in enumerate(cases)]
+        abandon(project, plays)
         with ThreadPoolExecutor(2) as pool:
-            victims = list(pool.map(partial(_strike, yard, action), plays))
+            victims = list(pool.map(partial(_strike, project, action), plays))
         for play in plays:
-            yard.plan(play.name, play.route.final)
-        healthy = yard.worker(capacity=3)
-        rest(yard, plays, healthy)
+            project.plan(play.name, play.route.final)
+        healthy = project.worker(capacity=3)
+        rest(project, plays, healthy)
         zombies = [victim for victim in victims if victim.process.poll() is None]
         for zombie in zombies:
             zombie.wake_and_drain()
@@ -138,65 +140,65 @@ def play_batch(folder: Path, policy: str, action: str, cases: Iterable[Case], ki
             zombie.wait()
         assert healthy.drain() == 0, healthy.said()
         verdicts = [
-            _judge(yard, play, victim, woke=victim in zombies) for play, victim in zip(plays, victims, strict=True)
+            _judge(project, play, victim, woke=victim in zombies) for play, victim in zip(plays, victims, strict=True)
         ]
         # What concerns the project as a whole is told with its first case.
-        together = tuple(judge_rest(yard, [play.line for play in plays]))
+        together = tuple(judge_rest(project, [play.line for play in plays]))
         return [evolve(verdicts[0], broken=(*verdicts[0].broken, *together)), *verdicts[1:]]
 
 
-def set_up(yard: Yard, case: Case, name: str, retries: int | None = None) -> Play:
+def set_up(project: CrashProject, case: Case, name: str, retries: int | None = None) -> Play:
     """Make a case's branch, task and workflow. A branch that strangers moved can only be given up, and soon."""
     route = ROUTES[case.route]
     limit = {"RETRIES": retries} if retries is not None else {"RETRIES": 2} if route.strangers else {}
-    yard.add_task(name, {"READ_ONLY": route.read_only, **limit})
-    yard.plan(name, "change" if route.abandoned else route.victim)
-    target, first = yard.branch(name)
+    project.add_task(name, {"READ_ONLY": route.read_only, **limit})
+    project.plan(name, "change" if route.abandoned else route.victim)
+    target, first = project.branch(name)
     tasks = (name,) if retries is not None else (name, AFTER)
     seconds = _LONG if case.route == "first" and "orchestrator.extend" in (case.point or "orchestrator.extend") else 0.0
-    workflow = yard.start(name, tasks, target, first, seconds=seconds)
-    strangers = yard.add_strangers(target, first) if route.strangers else ()
+    workflow = project.start(name, tasks, target, first, seconds=seconds)
+    strangers = project.add_strangers(target, first) if route.strangers else ()
     return Play(case, name, Line(target, first, workflow, strangers, completes=not route.strangers))
 
 
-def abandon(yard: Yard, plays: Iterable[Play]) -> None:
+def abandon(project: CrashProject, plays: Iterable[Play]) -> None:
     """Have the first attempts of some routes published and abandoned, and wait until that is known."""
     names = [play.name for play in plays if play.route.abandoned]
     if not names:
         return
-    command = [sys.executable, "-m", "tests.crash.abandoning", str(yard.folder), ",".join(names), str(len(names))]
-    dead = yard.spawn(command)
+    command = [sys.executable, "-m", "tests.crash.abandoning", str(project.folder), ",".join(names), str(len(names))]
+    dead = project.spawn(command)
     assert dead.wait() == -9, dead.said()
     time.sleep(max(_PATIENCE, _LEASE) + 0.2)
     for play in plays:
         if play.route.abandoned:
-            yard.plan(play.name, play.route.victim)
+            project.plan(play.name, play.route.victim)
 
 
-def _strike(yard: Yard, action: str, play: Play) -> WorkerProcess:
+def _strike(project: CrashProject, action: str, play: Play) -> WorkerProcess:
     """Start the victim and wait until it is dead, stopped, or through without having come to its point."""
     case = play.case
     # A heartbeat is a transaction of another thread. Who is stopped in one blocks the embedded orchestrator for all.
     calm = () if action == "kill" or "extend" in case.point else ("budget.heartbeat_interval=10",)
-    victim = yard.worker(play.name, fate=f"{action} {case.point} {case.count}", until_idle=True, settings=calm)
+    victim = project.worker(play.name, failpoint=f"{action} {case.point} {case.count}", until_idle=True, settings=calm)
     wait_for(lambda: victim.process.poll() is not None or victim.is_stopped(), f"the victim of {case}")
     return victim
 
 
-def rest(yard: Yard, plays: Iterable[Play], healthy: WorkerProcess) -> None:
+def rest(project: CrashProject, plays: Iterable[Play], healthy: WorkerProcess) -> None:
     running = list(plays)
 
     def is_over() -> bool:
-        running[:] = [play for play in running if yard.view(play.line.workflow).running]
+        running[:] = [play for play in running if project.view(play.line.workflow).running]
         return not running
 
     wait_for(is_over, "end of all workflows", healthy)
 
 
-def _judge(yard: Yard, play: Play, victim: WorkerProcess, *, woke: bool) -> Verdict:
+def _judge(project: CrashProject, play: Play, victim: WorkerProcess, *, woke: bool) -> Verdict:
     """A victim came to its point if it died there, or stood still and woke."""
     code = victim.wait()
-    broken = judge_line(yard, play.line)
+    broken = judge_line(project, play.line)
     died = code == -signal.SIGKILL
     if not died and code not in ENDED_WELL:
         broken.append(f"N-13 a victim ended with code {code}: {victim.said()[-2000:]}")

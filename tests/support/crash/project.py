@@ -126,7 +126,7 @@ def wait_for(ready: Callable[[], T], what: str, worker: WorkerProcess | None = N
 
 
 @define
-class Yard:
+class CrashProject:
     """A project folder, its systems, and the workers that were started on it."""
 
     folder: Path
@@ -255,14 +255,19 @@ class Yard:
         return view
 
     def worker(
-        self, *modules: str, fate: str = "", capacity: int = 1, until_idle: bool = False, settings: tuple[str, ...] = ()
+        self,
+        *modules: str,
+        failpoint: str = "",
+        capacity: int = 1,
+        until_idle: bool = False,
+        settings: tuple[str, ...] = (),
     ) -> WorkerProcess:
         """Start a worker for the tasks of these modules; for all if none is named."""
         given = (f"tasks={','.join(modules or self.modules)}", f"worker.capacity={capacity}", *settings)
         command = [sys.executable, "-m", "perago_worker", "--project", str(self.folder)]
         command += [word for each in given for word in ("--set", each)]
         command += ["worker", "--verbose", *(["--until-idle"] if until_idle else [])]
-        return self.spawn(command, {VARIABLE: fate} if fate else {})
+        return self.spawn(command, {VARIABLE: failpoint} if failpoint else {})
 
     def spawn(self, command: list[str], variables: Mapping[str, str] | None = None) -> WorkerProcess:
         """Start a process of this project; what it prints goes to a file of its own."""

@@ -6,10 +6,10 @@ import argparse
 import sys
 from functools import partial
 
-from tests.support.servers import people
+from tests.support.servers import detached
 from tests.support.servers.cache import ObtainError
+from tests.support.servers.detached import Running
 from tests.support.servers.obtaining import OBTAIN
-from tests.support.servers.people import Running
 from tests.support.servers.server import ServerError
 
 
@@ -32,12 +32,12 @@ def carry_out(verb: str, name: str) -> None:
         case "obtain":
             report(str(OBTAIN[name](report)))
         case "start":
-            show(people.start(name, report), name)
+            show(detached.start(name, report), name)
         case "stop":
-            stopped = people.stop(name)
+            stopped = detached.stop(name)
             report("does not run" if stopped is None else f"stopped; its log stays at {stopped.log}")
         case _:
-            show(people.status(name), name)
+            show(detached.status(name), name)
 
 
 def main() -> int:

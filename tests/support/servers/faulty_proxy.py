@@ -5,8 +5,8 @@
         ...                                   # clients use proxy.url
         assert proxy.counts() == {"PUT /api/v1/...": 2}
 
-A request is read whole before its fate is decided, and an answer before it is passed on, so what is lost is lost whole
-and what is held lands even if the client has gone meanwhile. Bodies are therefore in memory.
+A request is read whole before its handling is decided, and an answer before it is passed on, so what is lost is lost
+whole and what is held lands even if the client has gone meanwhile. Bodies are therefore in memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Gate:
 
 
 @frozen
-class Fate:
+class Handling:
     """What becomes of one request: delayed, then held before the server, then lost or answered, held again, lost.
 
     ``lose_request``: the server never sees it. ``lose_answer``: the server did it, and the client is not told.
@@ -62,9 +62,9 @@ class Fate:
     lose_answer: bool = False
 
 
-PASS: Final = Fate()
-LOSE_REQUEST: Final = Fate(lose_request=True)
-LOSE_ANSWER: Final = Fate(lose_answer=True)
+PASS: Final = Handling()
+LOSE_REQUEST: Final = Handling(lose_request=True)
+LOSE_ANSWER: Final = Handling(lose_answer=True)
 
 
 @define(eq=False)
@@ -75,7 +75,7 @@ class Request:
     method: str
     target: str
     body: bytes = field(repr=False)
-    fate: Fate = field(default=PASS, init=False)
+    handling: Handling = field(default=PASS, init=False)
     #: The server's answer, whether or not the client was told; ``None``: there is none yet.
     status: int | None = field(default=None, init=False)
 
@@ -85,44 +85,44 @@ class Request:
 
 
 Predicate: TypeAlias = Callable[[Request], bool]
-Script: TypeAlias = Callable[[Request], Fate]
+Script: TypeAlias = Callable[[Request], Handling]
 
 
-def let_pass(_request: Request) -> Fate:
+def let_pass(_request: Request) -> Handling:
     return PASS
 
 
-def always(fate: Fate) -> Script:
-    return lambda _request: fate
+def always(handling: Handling) -> Script:
+    return lambda _request: handling
 
 
-def when(matches: Predicate, fate: Fate, times: int | None = None) -> Script:
-    """Give that fate to the requests that match, to the first so many of them, and let all others pass."""
+def when(matches: Predicate, handling: Handling, times: int | None = None) -> Script:
+    """Give that handling to the requests that match, to the first so many of them, and let all others pass."""
     left = [times]
 
-    def decide(request: Request) -> Fate:
+    def decide(request: Request) -> Handling:
         if left[0] == 0 or not matches(request):
             return PASS
         if left[0] is not None:
             left[0] -= 1
-        return fate
+        return handling
 
     return decide
 
 
 def first_of(*scripts: Script) -> Script:
     """Ask one script after the other, until one does something."""
-    return lambda request: next((fate for each in scripts if (fate := each(request)) is not PASS), PASS)
+    return lambda request: next((handling for each in scripts if (handling := each(request)) is not PASS), PASS)
 
 
 def at_random(seed: int, *, lose_request: float = 0.0, lose_answer: float = 0.0, delay: float = 0.0) -> Script:
     """Lose requests and answers with these probabilities, delay each up to so many seconds; one seed, one sequence."""
     chance = random.Random(seed)
 
-    def decide(_request: Request) -> Fate:
+    def decide(_request: Request) -> Handling:
         # All three are drawn each time, so that one fault more does not change all that follow.
         slow, lost, unheard = chance.random() * delay, chance.random(), chance.random()
-        return Fate(delay=slow, lose_request=lost < lose_request, lose_answer=unheard < lose_answer)
+        return Handling(delay=slow, lose_request=lost < lose_request, lose_answer=unheard < lose_answer)
 
     return decide
 
@@ -199,17 +199,17 @@ class FaultyProxy:
         method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
         request = Request(len(self.seen) + 1, method, target, body)
         self.seen.append(request)
-        request.fate = fate = self.script(request)
+        request.handling = handling = self.script(request)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            await asyncio.sleep(fate.delay)
-            await _held(fate.before)
-            if fate.lose_request:
+            await asyncio.sleep(handling.delay)
+            await _held(handling.before)
+            if handling.lose_request:
                 return False
             answer, more = await self._ask(request, head + body)
-            await _held(fate.after)
-            if fate.lose_answer:
+            await _held(handling.after)
+            if handling.lose_answer:
                 return False
         finally:
             self.in_flight -= 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers import people
+from tests.support.servers import detached
 from tests.support.servers.cache import home
 from tests.support.servers.processes import birth
 
@@ -21,14 +21,14 @@ ROOT = Path(__file__).parents[2]
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     monkeypatch.setenv("PERAGO_SERVERS", str(tmp_path))
     yield
-    people.stop("etcd")
+    detached.stop("etcd")
 
 
-def started() -> people.Running:
+def started() -> detached.Running:
     """Start one from a process of its own, as a person does."""
     done = command("start", "etcd")
     assert done.returncode == 0, done.stdout + done.stderr
-    running = people.status("etcd")
+    running = detached.status("etcd")
     assert running is not None
     return running
 
@@ -57,19 +57,19 @@ def test_stop_never_ends_a_process_that_was_given_the_number_later() -> None:
     """The machine was restarted, and the number is somebody else's now."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as somebody:
         running = started()
-        people.stop("etcd")
+        detached.stop("etcd")
         stale = {**vars_of(running), "pid": somebody.pid}
         (home() / "running" / "etcd.json").write_text(json.dumps(stale), "utf-8")
-        assert people.status("etcd") is None
-        assert people.stop("etcd") is None
+        assert detached.status("etcd") is None
+        assert detached.stop("etcd") is None
         assert somebody.poll() is None
         somebody.kill()
 
 
 def test_a_server_that_died_is_started_anew() -> None:
     first = started()
-    people.end(first)
-    assert people.status("etcd") is None
+    detached.end(first)
+    assert detached.status("etcd") is None
     second = started()
     assert second.pid != first.pid
     assert second.lives
@@ -86,5 +86,5 @@ def test_a_name_that_is_none_is_answered_with_those_that_are() -> None:
     assert "expected lakefs, conductor, etcd; found postgres" in refused.stderr
 
 
-def vars_of(running: people.Running) -> dict[str, object]:
+def vars_of(running: detached.Running) -> dict[str, object]:
     return {name: getattr(running, name) for name in ("name", "pid", "born", "url", "folder", "log", "settings")}

@@ -20,7 +20,7 @@ def datasets(spark: SparkSession, lake: Lake, at: CommitRef, *, maintenance: boo
     return SparkDatasets(spark, given, lambda: lake.stage(at))
 
 
-class Desk:
+class TaskRunner:
     """A lake whose commits are made one after the other by tasks of this process."""
 
     def __init__(self, spark: SparkSession, lake: Lake) -> None:

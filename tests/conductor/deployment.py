@@ -104,7 +104,7 @@ steps = [{{ name = "fail", task = "fail-{mark}" }}]
 
 
 @frozen
-class Life:
+class Deployment:
     """A project, and the mark that all its names on the server carry."""
 
     mark: str
@@ -138,7 +138,7 @@ class Life:
 
 
 @contextmanager
-def new_life(folder: Path, url: str, *, patience: float = 20) -> Generator[Life]:
+def new_deployment(folder: Path, url: str, *, patience: float = 20) -> Generator[Deployment]:
     """Write a project, and stop on leaving whatever of it still runs."""
     mark = uuid.uuid4().hex[:8]
     folder.mkdir(parents=True, exist_ok=True)
@@ -147,13 +147,13 @@ def new_life(folder: Path, url: str, *, patience: float = 20) -> Generator[Life]
     (folder / "perago.toml").write_text(CONFIGURATION.format(mark=mark, url=url), encoding="utf-8")
     before = list(sys.path)
     project = Project(folder)
-    life = Life(mark, project, project.stack())
+    deployment = Deployment(mark, project, project.stack())
     try:
-        yield life
+        yield deployment
     finally:
         sys.path[:] = before
         sys.modules.pop(f"life_{mark}", None)
-        for view in life.words().running():
+        for view in deployment.words().running():
             if view.name.endswith(mark):
-                life.words().stop(view.workflow_id, "the test is over")
-        life.stack.close()
+                deployment.words().stop(view.workflow_id, "the test is over")
+        deployment.stack.close()

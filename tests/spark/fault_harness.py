@@ -43,7 +43,7 @@ def rows_of(lake: Lake, ref: CommitRef) -> list[int]:
 
 
 @define
-class Yard:
+class FaultHarness:
     """One workspace, one lake, and the marks of one test."""
 
     lake: Lake
@@ -98,12 +98,12 @@ def _is_java(pid: int) -> bool:
 class Running:
     """An attempt in the middle of something. Left, it is cancelled and what it waits for is let go."""
 
-    def __init__(self, yard: Yard, store: Store, params: dict[str, Any]) -> None:
-        self._yard = yard
+    def __init__(self, harness: FaultHarness, store: Store, params: dict[str, Any]) -> None:
+        self._harness = harness
         self._outcomes: list[Outcome] = []
-        self.attempt = yard.lake.attempt("writes_rows")
-        yard.workspace.accept(self.attempt, "writes_rows", json.dumps(params))
-        ports = yard.lake.ports(yard.workspace, store)
+        self.attempt = harness.lake.attempt("writes_rows")
+        harness.workspace.accept(self.attempt, "writes_rows", json.dumps(params))
+        ports = harness.lake.ports(harness.workspace, store)
         self._thread = threading.Thread(target=lambda: self._outcomes.append(drive(self.attempt, ports)))
 
     def __enter__(self) -> Self:
@@ -111,22 +111,22 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._yard.marks.allow()
+        self._harness.marks.allow()
         if self._thread.is_alive():
-            self._yard.workspace.cancel(self.attempt, "the test is over")
+            self._harness.workspace.cancel(self.attempt, "the test is over")
             self._thread.join(LONGEST)
 
     def wait(self, word: str) -> None:
         """Wait until something has happened in it."""
-        wait_until(lambda: self._yard.marks.count(word) > 0 or not self._thread.is_alive(), word, LONGEST)
-        assert self._yard.marks.count(word), self._outcomes
+        wait_until(lambda: self._harness.marks.count(word) > 0 or not self._thread.is_alive(), word, LONGEST)
+        assert self._harness.marks.count(word), self._outcomes
 
     def cancel(self, reason: str = "the attempt was lost") -> None:
-        self._yard.workspace.cancel(self.attempt, reason)
+        self._harness.workspace.cancel(self.attempt, reason)
 
     def ended(self) -> Outcome:
         self._thread.join(LONGEST)
-        assert not self._thread.is_alive(), f"the attempt never ended: {self._yard.marks.told()}"
+        assert not self._thread.is_alive(), f"the attempt never ended: {self._harness.marks.told()}"
         (outcome,) = self._outcomes
         return outcome
 
@@ -141,7 +141,7 @@ def reason(outcome: Outcome) -> str:
     return str(outcome.result.refusal)
 
 
-def yard_of(lake: Lake, workspace: SparkWorkspace, bodies: WarmBodies, folder: Path) -> Iterator[Yard]:
-    """Make the yard of one test; frozen processes must not outlive it."""
+def harness_of(lake: Lake, workspace: SparkWorkspace, bodies: WarmBodies, folder: Path) -> Iterator[FaultHarness]:
+    """Make the harness of one test; frozen processes must not outlive it."""
     folder.mkdir()
-    yield Yard(lake, workspace, bodies, Marks(folder))
+    yield FaultHarness(lake, workspace, bodies, Marks(folder))

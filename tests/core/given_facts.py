@@ -23,7 +23,7 @@ class Nothing(Command):
     answers: ClassVar = Answers((), ())
 
 
-def hollow(real: Definition[Any, Any]) -> Table[Any, Any]:
+def with_given_facts(real: Definition[Any, Any]) -> Table[Any, Any]:
     """The same rows over facts that are told their value."""
     return Table(
         evolve(

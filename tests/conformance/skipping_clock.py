@@ -10,7 +10,7 @@ from threading import Lock
 from perago_local.clock import MachineClock
 
 
-class HurriedClock(MachineClock):
+class SkippingClock(MachineClock):
     """The machine's clock, put forward by every sleep."""
 
     def __init__(self) -> None:

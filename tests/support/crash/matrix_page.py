@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from tests.support.crash.matrix import POLICIES, Case, Verdict, batches, discover, never_reached, play_batch
-from tests.support.crash.project import Yard
+from tests.support.crash.project import CrashProject
 from tests.support.crash.registered import registered
 
 ACTIONS = {"kill": 40, "stop": 12}
@@ -26,32 +26,32 @@ call of every route, at every passing. Then healthy workers bring everything to 
 
 
 @frozen
-class Ground:
+class MatrixStack:
     """Where the matrix is played: its backings with the policy that leads to each, and what is judged besides."""
 
     where: str
     stack: str
     besides: str
     policies: Mapping[str, str]
-    kind: type[Yard]
+    kind: type[CrashProject]
 
 
-EMBEDDED = Ground("git", "the embedded stack", "no lock left, `git fsck` clean", POLICIES, Yard)
+EMBEDDED = MatrixStack("git", "the embedded stack", "no lock left, `git fsck` clean", POLICIES, CrashProject)
 
 
-def kill_matrix(ground: Ground = EMBEDDED) -> str:
+def kill_matrix(stack: MatrixStack = EMBEDDED) -> str:
     """Play every case on every backing, and write down what came of it."""
-    parts = [_HEAD.format(where=ground.where, stack=ground.stack, besides=ground.besides)]
+    parts = [_HEAD.format(where=stack.where, stack=stack.stack, besides=stack.besides)]
     with tempfile.TemporaryDirectory(prefix="perago-matrix-") as folder:
-        for backing, policy in ground.policies.items():
-            points = discover(Path(folder) / f"{backing}-discover", policy, ground.kind)
+        for backing, policy in stack.policies.items():
+            points = discover(Path(folder) / f"{backing}-discover", policy, stack.kind)
             parts.append(_points(backing, points))
             for action, size in ACTIONS.items():
                 verdicts: list[Verdict] = []
                 for number, batch in enumerate(batches(points, size)):
                     place = Path(folder) / f"{backing}-{action}-{number}"
-                    verdicts += play_batch(place, policy, action, batch, ground.kind)
-                    print(f"{ground.where}, {backing}, {action}: {len(verdicts)} of {len(points)}", flush=True)  # noqa: T201  progress
+                    verdicts += play_batch(place, policy, action, batch, stack.kind)
+                    print(f"{stack.where}, {backing}, {action}: {len(verdicts)} of {len(points)}", flush=True)  # noqa: T201  progress
                 parts.append(_verdicts(backing, action, verdicts))
     return "\n".join(parts)
 

@@ -3,6 +3,8 @@
 lakeFS runs it after it has made the commit and before it moves the branch, and again if the branch moved meanwhile
 (F-03), so what the hook saw is what the branch was moved from. It takes the hook from the *merged* commit, not from the
 target (F-05): a staged commit without the hook is not fenced. So whoever relies on the hook looks for it there first.
+
+A merge that says no expected head is nobody's publication of ours. ``LENIENT`` lets it through; ``STRICT`` refuses it.
 """
 
 from __future__ import annotations
@@ -16,8 +18,21 @@ EXPECTED = "perago_expected_head"
 STAGED = "perago_staged"
 _MARK = "PERAGO-FENCE"
 
-#: Change it, and ``perago init-repo`` has to be run again: a publication checks that it is this very text.
-TEXT = f"""\
+_NO_EXPECTED_HEAD = f"""\
+        if expected == nil then
+          error("{_MARK} the head is <" .. head .. ">, and the merge says none: give metadata {EXPECTED}=" .. head)
+        end
+"""
+#: A person's merge says no expected head and is let through: it moves the head, which is what our own merges compare.
+_LET_THROUGH = """\
+        if expected == nil then
+          return
+        end
+"""
+
+
+def _text(without_expected_head: str) -> str:
+    return f"""\
 name: perago head fence
 description: Refuses a merge that would land on another head than the one its sender has seen.
 on:
@@ -31,9 +46,7 @@ hooks:
         local head = action.commit.parents[1]
         local expected = action.commit.metadata["{EXPECTED}"]
         local staged = action.commit.metadata["{STAGED}"]
-        if expected == nil then
-          error("{_MARK} the head is <" .. head .. ">, and the merge says none: give metadata {EXPECTED}=" .. head)
-        end
+{without_expected_head}\
         if expected ~= head then
           error("{_MARK} the head is <" .. head .. ">")
         end
@@ -42,9 +55,19 @@ hooks:
         end
 """
 
-CONTENT = TEXT.encode()
-#: What lakeFS gives as the checksum of an object that was uploaded to it.
-CHECKSUM = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
+
+#: Change one, and ``perago init-repo`` has to be run again: a publication checks that it is one of these very texts.
+LENIENT = _text(_LET_THROUGH).encode()
+STRICT = _text(_NO_EXPECTED_HEAD).encode()
+
+
+def checksum(content: bytes) -> str:
+    """Return what lakeFS gives as the checksum of an object that was uploaded to it."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+#: Each text of this release, by its checksum. Both check an expected head that a merge says.
+TEXTS = {checksum(each): each for each in (LENIENT, STRICT)}
 
 _HEAD = re.compile(rf"{_MARK} the (head|source) is <([0-9a-f]+)>")
 

@@ -26,15 +26,24 @@ T = TypeVar("T")
 
 @frozen
 class Installed:
-    """A branch that carries the hook. ``protected``: merges work there, and replacing what a dead attempt left not."""
+    """A branch that carries the hook. ``protected``: merges work there, and replacing what a dead attempt left not.
+
+    ``strict``: a merge that says no expected head is refused, a person's too.
+    """
 
     head: CommitRef
     changed: bool
     protected: bool
+    strict: bool
 
 
-def install(connection: Connection, target: Target, *, namespace: str = "", check: bool = False) -> Answer[Installed]:
-    """Install or upgrade; with ``check`` only look. ``namespace``: where a repository is made if there is none."""
+def install(
+    connection: Connection, target: Target, *, namespace: str = "", check: bool = False, strict: bool | None = None
+) -> Answer[Installed]:
+    """Install or upgrade; with ``check`` only look. ``namespace``: where a repository is made if there is none.
+
+    ``strict``: which of the two hooks; ``None`` keeps that which is there, and installs the lenient one else.
+    """
     client, store = Client(connection), LakeFSStore(connection)
 
     def work() -> Installed:
@@ -48,27 +57,33 @@ def install(connection: Connection, target: Target, *, namespace: str = "", chec
             raise Refused(f"expected branch {target}, found none: create it, or correct its name")
         at = head.commit.ref
         protected = any(fnmatchcase(target.branch, pattern) for pattern in client.protected(target.repository))
-        if client.checksum(target.repository, at, hook.PATH) == hook.CHECKSUM:
-            first_commit(client, target)
-            return Installed(at, changed=False, protected=protected)
-        if check:
+        standing = hook.TEXTS.get(client.checksum(target.repository, at, hook.PATH) or "")
+        wanted = _wanted(standing, strict=strict)
+        if standing != wanted and check:
             message = f"expected the hook of this release on {target}, found none or another: run 'perago init-repo'"
             raise Refused(message)
-        published = _publish(client, store, target, at)
+        published = at if standing == wanted else _publish(client, store, target, at, wanted)
         first_commit(client, target)
-        return Installed(published, changed=True, protected=protected)
+        return Installed(published, changed=standing != wanted, protected=protected, strict=wanted == hook.STRICT)
 
     return answer(client, work)
 
 
-def _publish(client: Client, store: LakeFSStore, target: Target, at: CommitRef) -> CommitRef:
+def _wanted(standing: bytes | None, *, strict: bool | None) -> bytes:
+    """Give the text that must be there. Nobody is made stricter or more lenient by installing again."""
+    if strict is None:
+        return standing or hook.LENIENT
+    return hook.STRICT if strict else hook.LENIENT
+
+
+def _publish(client: Client, store: LakeFSStore, target: Target, at: CommitRef, text: bytes) -> CommitRef:
     run = token_hex(8)
     attempt = Attempt("init-repo", run, 0, f"init-repo/{run}", 1, run, target, at, Backing.SOFT)
     name = attempt.staging_name
     _value(store.open_staging(target, name, at))
     try:
-        client.upload(target.repository, name, hook.PATH, hook.CONTENT)
-        staged = _value(store.commit(target, name, "Let lakeFS check the expected head of every merge"))
+        client.upload(target.repository, name, hook.PATH, text)
+        staged = _value(store.commit(target, name, "Let lakeFS check the expected head of our merges"))
         return _value(store.publish(_planned(store, attempt, staged).plan))
     finally:
         store.drop(target, name)

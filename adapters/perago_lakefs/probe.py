@@ -3,9 +3,10 @@
 The plans are the fence's own, carried out on hidden branches made for that and removed afterwards. What must happen is
 seen to happen, and what must not happen is tried: a server that runs no hooks merges everything.
 
-A disproof is final (T-W1), so only behaviour is one: a hook that is not there, a merge that must not be and was carried
-out. A refusal proves nothing, unless the hook itself speaks: the server may be away or busy, or somebody has cleared
-the names of the trial away.
+A disproof ends the probing (T-W1), so only behaviour is one: a merge that must not be and was carried out. A hook that
+is not there disproves nothing about the server: somebody has yet to install it, and the answer says how. A refusal
+proves nothing, unless the hook itself speaks: the server may be away or busy, or somebody has cleared the names of the
+trial away.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
 from perago_lakefs import hook
-from perago_lakefs.answers import Problem, Refused, answer, body_of, described, message_of
+from perago_lakefs.answers import Problem, answer, body_of, described, message_of
 from perago_lakefs.client import Client, Connection
 from perago_lakefs.publish import check_hook
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from perago_lakefs.store import LakeFSStore
 
 T = TypeVar("T")
+#: No commit has this id.
+_NO_HEAD = "0" * 64
 
 
 class _Trouble(Exception):  # noqa: N818  it names what was met, not a mistake
@@ -63,15 +66,8 @@ def _probe(store: LakeFSStore, client: Client, repository: str) -> None:
     if tip is None:
         message = f"expected repository {repository}, found none: create it, then run 'perago init-repo {repository}'"
         raise _Trouble(message)
-    _done(answer(client, lambda: _look_for_hook(client, repository, tip.ref)))
+    _done(answer(client, lambda: check_hook(client, repository, tip.ref)))
     _Trial(store, client, repository, tip.ref).run()
-
-
-def _look_for_hook(client: Client, repository: str, at: CommitRef) -> None:
-    try:
-        check_hook(client, repository, at)
-    except Refused as missing:
-        raise _Surprise(str(missing)) from missing
 
 
 class _Trial:
@@ -128,8 +124,8 @@ class _Trial:
         _done(waited)
 
         mine, late = self._planned(one, staged), self._planned(stranger, other)
-        if self._is_merged(one.staging_name, {}) or self._head() != self._at:
-            yield "a merge without an expected head was carried out: are hooks enabled on the server (actions.enabled)?"
+        if self._is_merged(one.staging_name, {hook.EXPECTED: _NO_HEAD}) or self._head() != self._at:
+            yield "a merge onto no head was carried out: are hooks enabled on the server (actions.enabled)?"
         published = _done(store.publish(mine))
         if self._head() != published:
             yield "a merge was answered as done, and the head is elsewhere"

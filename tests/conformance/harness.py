@@ -48,8 +48,9 @@ class StoreTraits:
     ``backings``: the backings an attempt may run under on it. ``checks_head``: the movements whose expected head it
     checks in the update itself. ``revocable``: a plan that names a deleted staging name is refused. ``raises_claims``:
     a task's claim is only ever raised, and a plan that carries a claim is refused unless that claim stands.
-    ``probe``: what ``probe`` must find; ``None``: proved unable. ``uncommitted``: a branch can carry uncommitted
-    objects. ``equal_trees``: equal content has an equal tree id, whoever staged it.
+    ``probe``: what ``probe`` must find; ``None``: proved unable, or unknown where what is missing is ``installable``.
+    ``uncommitted``: a branch can carry uncommitted objects. ``equal_trees``: equal content has an equal tree id,
+    whoever staged it.
     """
 
     backings: frozenset[Backing]
@@ -59,6 +60,7 @@ class StoreTraits:
     probe: Capability | None
     uncommitted: bool
     equal_trees: bool = True
+    installable: bool = False
 
 
 class StoreHarness(Protocol):

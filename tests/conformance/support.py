@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import Any, Protocol, TypeVar
 
 from perago_core import fence
-from perago_core.answers import Answer, Done, NotDone
+from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
 from perago_core.ports import Assignment, Sink, Source
@@ -36,6 +36,12 @@ def refused(answer: Answer[Any]) -> str:
     """Give why a call was not done. ``Unknown`` is no refusal: here every system can be asked."""
     assert isinstance(answer, NotDone), answer
     assert answer.reason.strip(), "a refusal that says nothing teaches nobody"
+    return answer.reason
+
+
+def unknown(answer: Answer[Any]) -> str:
+    """Give why nobody can say what a call did or found."""
+    assert isinstance(answer, Unknown), answer
     return answer.reason
 
 

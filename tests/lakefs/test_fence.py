@@ -17,9 +17,9 @@ from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
 from perago_lakefs import LakeFSStore, hook
 from perago_lakefs.install import install
-from tests.conformance.support import done, refused
+from tests.conformance.support import done, refused, unknown
 from tests.core.world import CrashError
-from tests.lakefs.scene import Scene, crashing
+from tests.lakefs.scene import Scene, crashing, doing
 from tests.support.servers.faulty_proxy import LOSE_ANSWER, FaultyProxy, when
 
 OLD = (
@@ -36,13 +36,38 @@ def merged(scene: Scene, **metadata: str) -> int:
     return scene.stranger.merges(scene.target, "feature", metadata).status
 
 
-def test_the_hook_refuses_a_merge_with_a_wrong_expected_head_or_none(scene: Scene) -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_hook_refuses_a_merge_with_a_wrong_expected_head(scene: Scene, *, strict: bool) -> None:
     """F-03, F-04."""
-    assert merged(scene) == 412
+    scene.input = done(install(scene.stranger.connection, scene.target, strict=strict)).head
     assert merged(scene, perago_expected_head="0" * 64) == 412
     assert merged(scene, perago_expected_head=scene.input, perago_staged="0" * 64) == 412
     assert scene.head() == scene.input
     assert merged(scene, perago_expected_head=scene.input) == 200
+    assert done(scene.store.probe()) is Capability.CONDITIONAL
+
+
+def test_a_persons_merge_is_let_through_and_our_own_condition_notices_it(scene: Scene) -> None:
+    """Counterexample: a hook that refuses whoever says no expected head keeps everybody from merging anywhere."""
+    person = doing("store.publish.before", lambda: merged(scene))
+    refused_ours = scene.run(scene.attempt(), {"data.txt": b"mine"}, person)
+    assert "somebody moved it" in str(refused_ours.result)
+    assert (scene.file("feature.txt"), scene.file()) == (b"new", b"of the input")
+
+
+def test_a_strict_hook_refuses_a_merge_that_says_no_expected_head_and_stays_until_it_is_made_lenient(
+    scene: Scene,
+) -> None:
+    connection, target = scene.stranger.connection, scene.target
+    strict = done(install(connection, target, strict=True))
+    assert (strict.changed, strict.strict) == (True, True)
+    scene.input = strict.head
+    assert merged(scene) == 412
+    kept = done(install(connection, target))
+    assert (kept.changed, kept.strict) == (False, True)
+    lenient = done(install(connection, target, strict=False))
+    assert (lenient.changed, lenient.strict) == (True, False)
+    assert merged(scene) == 412, "lakeFS takes the hook from what is merged, and that branch still has the strict one"
 
 
 def test_installing_is_one_commit_that_keeps_everything_and_is_done_once(bare: Scene) -> None:
@@ -61,7 +86,7 @@ def test_installing_is_one_commit_that_keeps_everything_and_is_done_once(bare: S
 def test_an_older_hook_is_replaced_and_until_then_nothing_is_published_by_it(bare: Scene) -> None:
     bare.stranger.commits(bare.target, {hook.PATH: OLD})
     bare.input = bare.head()
-    assert "another text" in refused(bare.store.probe())
+    assert "another text" in unknown(bare.store.probe())
     failed = bare.run(bare.attempt(), {"data.txt": b"mine"})
     assert "perago init-repo" in str(failed.result)
     assert done(install(bare.stranger.connection, bare.target)).changed
@@ -91,10 +116,12 @@ def test_the_probe_proves_conditional_and_leaves_nothing(scene: Scene) -> None:
     assert set(scene.stranger.tags(scene.target.repository)) == {"perago-first-commit"}
 
 
-def test_the_probe_disproves_without_the_hook_and_says_what_to_do(bare: Scene) -> None:
-    """N-09."""
-    assert "perago init-repo" in refused(bare.store.probe())
+def test_a_missing_hook_disproves_nothing_and_the_answer_says_what_to_do(bare: Scene) -> None:
+    """N-09, T-W1. Counterexample: one worker starts before ``init-repo``, and the cluster is locked for ever."""
+    assert "perago init-repo" in unknown(bare.store.probe())
     assert bare.stranger.branches(bare.target.repository) == {"main"}
+    done(install(bare.stranger.connection, bare.target))
+    assert done(bare.store.probe()) is Capability.CONDITIONAL
 
 
 def staged_by(scene: Scene, attempt: Attempt, *, hooked: bool = True) -> StagedRef:

@@ -18,6 +18,7 @@ import pytest
 
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.policy.messages import Capability
+from perago_lakefs import hook
 from tests.conformance.support import done, refused
 from tests.lakefs.gateway import Gateway
 from tests.lakefs.scene import Scene
@@ -51,10 +52,10 @@ def merges(request: Request) -> bool:
     return "/merge/" in request.path
 
 
-def unconditioned(request: Request) -> bool:
-    """Say whether this is the trial's merge that gives no expected head; the barrier's has another message."""
+def onto_no_head(request: Request) -> bool:
+    """Say whether this is the trial's merge onto a head that never was; the barrier's has another message."""
     said: dict[str, Any] = json.loads(request.body) if merges(request) else {}
-    return said.get("message") == "probe" and not said["metadata"]
+    return said.get("message") == "probe" and set(said["metadata"].get(hook.EXPECTED, "")) == {"0"}
 
 
 def the(number: int) -> Predicate:
@@ -99,8 +100,8 @@ def test_a_merge_that_must_be_refused_is_refused_by_the_hook_and_nothing_else(sc
     assert [each.status for each in proxy.seen if merges(each)] == [no_changes, fenced, 200, fenced, fenced]
 
 
-def test_an_unconditioned_merge_without_an_answer_disproves_nothing(scene: Scene) -> None:
-    answer = probed(scene, when(unconditioned, LOSE_ANSWER, times=1))
+def test_a_merge_onto_no_head_without_an_answer_disproves_nothing(scene: Scene) -> None:
+    answer = probed(scene, when(onto_no_head, LOSE_ANSWER, times=1))
     assert isinstance(answer, Unknown), answer
     assert done(scene.store.probe()) is Capability.CONDITIONAL
 
@@ -123,7 +124,7 @@ def test_whatever_a_gateway_says_disproves_nothing(scene: Scene) -> None:
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_gateway_that_lets_no_merge_through_neither_proves_nor_disproves(scene: Scene, status: HTTPStatus) -> None:
     """Refused is not enough: only the hook's own refusal shows that it is at work."""
-    with Gateway(scene.stranger.connection.url, status, unconditioned) as proxy:
+    with Gateway(scene.stranger.connection.url, status, onto_no_head) as proxy:
         assert isinstance(scene.through(proxy.url).probe(), Unknown)
 
 

@@ -1,4 +1,4 @@
-"""``perago init-repo``: lets a lakeFS repository check the expected head of every merge."""
+"""``perago init-repo``: lets a lakeFS repository check the expected head of our merges."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ def init_repo(
     namespace: Annotated[
         str, typer.Option(help="Where the data goes, e.g. s3://bucket/lake; makes the repository if there is none.")
     ] = "",
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict/--lenient",
+            help="Refuse also a person's merge that says no expected head, or let it through (as it is, else lenient).",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Install the hook on a branch of a lakeFS repository, or upgrade it, as one commit; exit code 1 if it cannot."""
@@ -35,7 +42,8 @@ def init_repo(
         raise StackError(f"{missing.name} is not installed: pip install 'perago-core[lakefs]'") from None
     target = Target(branch, "main") if branch and "/" not in branch else target_of(project, branch)
     with messages.status(f"looking at {target}"):
-        answer = install(lakefs_connection(project.settings), target, namespace=namespace, check=check)
+        connection = lakefs_connection(project.settings)
+        answer = install(connection, target, namespace=namespace, check=check, strict=strict)
     if not isinstance(answer, Done):
         if as_json:
             print_json({"target": str(target), "installed": False, "reason": answer.reason})
@@ -45,10 +53,11 @@ def init_repo(
     found = answer.value
     if as_json:
         state = {"installed": True, "changed": found.changed, "head": found.head, "protected": found.protected}
-        print_json({"target": str(target), **state})
+        print_json({"target": str(target), **state, "strict": found.strict})
         return
     done = "now checks" if found.changed else "already checks"
-    out.print(f"{target} {done} the expected head of every merge; its head is {found.head}", markup=False)
+    others = "refuses every other merge" if found.strict else "lets every other merge through"
+    out.print(f"{target} {done} the expected head of our merges, and {others}; its head is {found.head}", markup=False)
     if found.protected:
         messages.print(
             f"[yellow]{target} is protected:[/yellow] first publications work; lakeFS refuses to replace what a dead "

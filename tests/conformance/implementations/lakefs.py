@@ -37,7 +37,7 @@ FENCED = StoreTraits(
     uncommitted=True,
     equal_trees=False,
 )
-BARE = evolve(FENCED, backings=frozenset({Backing.SOFT}), checks_head=frozenset(), probe=None)
+BARE = evolve(FENCED, backings=frozenset({Backing.SOFT}), checks_head=frozenset(), probe=None, installable=True)
 
 
 @frozen

@@ -87,7 +87,7 @@ class Stranger:
         self.get("POST", f"{_branch(target)}/objects", {"path": path}, data)
 
     def write_hook(self, target: Target) -> None:
-        self.writes(target, hook.PATH, hook.CONTENT)
+        self.writes(target, hook.PATH, hook.LENIENT)
 
     def deletes(self, target: Target, path: str) -> None:
         self.get("DELETE", f"{_branch(target)}/objects", {"path": path})

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from perago_core.results import Failed, FailedTerminally
 from perago_worker.bodies.pool import Bodies
+from perago_worker.folders.owned import MARKER
 from tests.worker.support import FILES, Bench, Input, given, placed
 
 WELL_FORMED = given()
@@ -141,7 +142,7 @@ def test_a_mistake_gives_a_line_that_teaches_and_leaves_nothing(case: Case, benc
     assert len(reason) < 1000
     assert ran.head == bench.first, "something was published"
     assert bench.branches() == {"main"}
-    assert list((bench.folder / "work").iterdir()) == []
+    assert [each.name for each in (bench.folder / "work").iterdir()] == [MARKER]
 
 
 def test_a_value_of_a_parameter_is_never_in_the_reason(bench: Bench) -> None:

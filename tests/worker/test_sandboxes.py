@@ -14,12 +14,14 @@ import pytest
 
 from perago_core.answers import Done, NotDone
 from perago_worker.folders.errors import WorkspaceError
+from perago_worker.folders.owned import MARKER
 from perago_worker.folders.sandboxes import Sandboxes, erase
 from tests.worker.support import Bench
 
 OWNER = """
 import sys, time
 from pathlib import Path
+from perago_worker.folders.owned import MARKER
 from perago_worker.folders.sandboxes import Sandboxes
 sandboxes = Sandboxes(Path(sys.argv[1]))
 for name in sys.argv[2:]:
@@ -74,21 +76,22 @@ def test_leaving_twice_or_a_room_that_never_was_is_done(tmp_path: Path) -> None:
     for _ in range(2):
         sandboxes.leave("one")
     sandboxes.leave("never")
-    assert list(tmp_path.iterdir()) == []
+    assert [each.name for each in tmp_path.iterdir()] == [MARKER]
 
 
 def test_a_lock_file_without_a_room_is_swept(tmp_path: Path) -> None:
     """A crash between making the one and the other blocks nobody (peer R5)."""
+    sandboxes = Sandboxes(tmp_path)
     (tmp_path / "half.lock").touch()
     (tmp_path / "not ours.lock").touch()
-    assert Sandboxes(tmp_path).sweep() == ("half",)
-    assert [path.name for path in tmp_path.iterdir()] == ["not ours.lock"]
+    assert sandboxes.sweep() == ("half",)
+    assert {path.name for path in tmp_path.iterdir()} == {MARKER, "not ours.lock"}
 
 
 def test_a_folder_without_a_lock_is_no_room(tmp_path: Path) -> None:
     """Counterexample, seen: the scratch of another worker's live Spark, below the same root, was swept as a room."""
-    (tmp_path / "spark" / "body-1").mkdir(parents=True)
     sandboxes = Sandboxes(tmp_path)
+    (tmp_path / "spark" / "body-1").mkdir(parents=True)
     sandboxes.enter("mine")
     assert sandboxes.names() == ("mine",)
     assert Sandboxes(tmp_path).sweep() == ()
@@ -189,7 +192,7 @@ def test_what_a_killed_worker_leaves_is_swept_and_its_downloads_are_not_repeated
             break
         bench.workspace.sweep()
         time.sleep(0.01)
-    assert list((bench.folder / "work").iterdir()) == []
+    assert [each.name for each in (bench.folder / "work").iterdir()] == [MARKER]
 
     attempt = bench.attempt("write")
     bench.workspace.accept(attempt, "write", "{}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import time
@@ -20,11 +21,14 @@ from pathlib import Path
 
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
+from perago_worker.folders.owned import take
 
 #: How far below its limit a full cache is brought, so that not every task has to clean up.
 _LOW_WATER = 0.9
 #: Seconds after which a half-written copy has no writer any more.
 _STALE = 3600.0
+#: An entry, or a copy of one that is being written. Whatever else lies here is not ours to remove.
+_NAME = re.compile(r"[0-9a-f]{64}(?P<half>\.[0-9a-f]{16})?")
 
 
 def content_key(repository: str, ref: CommitRef, stored: Stored) -> str:
@@ -40,10 +44,9 @@ class Cache:
     """A folder of entries, kept below ``limit`` bytes as far as nobody uses more at once."""
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self._folder = folder
+        self._folder = take(folder, "worker.cache")
         self._limit = limit
         self._kept_since = limit
-        folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, key: str, size: int, pin: Path) -> bool:
         """Make ``pin`` the content of this name; ``False`` if it is not here."""
@@ -101,12 +104,15 @@ class Cache:
 
     def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
         for path in self._folder.glob("??/*"):
+            name = _NAME.fullmatch(path.name)
+            if name is None:
+                continue
             with suppress(FileNotFoundError):
                 found = path.stat()
-                if path.suffix and time.time() - found.st_mtime > _STALE:
-                    path.unlink()
-                elif not path.suffix:
+                if not name["half"]:
                     yield path, found
+                elif time.time() - found.st_mtime > _STALE:
+                    path.unlink()
 
     def _entry(self, key: str) -> Path:
         return self._folder / key[:2] / key

@@ -29,6 +29,7 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_worker.folders.errors import WorkspaceError
+from perago_worker.folders.owned import take
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,240}")
 
@@ -64,8 +65,7 @@ class Sandboxes:
     """The sandboxes below one folder. Processes share the folder; each sandbox has one owner."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root.absolute()
-        self._root.mkdir(parents=True, exist_ok=True)
+        self._root = take(root, "worker.root")
         self._held: dict[str, int] = {}
         self._guard = threading.Lock()
 

@@ -18,6 +18,7 @@ from perago_core.ports import Store
 from perago_core.values import Target
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.settings import Settings, SparkSection, targets_of
+from perago_worker.folders.owned import ForeignFolderError, take
 from perago_worker.spark import SPARK
 from perago_worker.stack import Stack, StackError, open_stack
 
@@ -39,8 +40,11 @@ def examine(settings: Settings, tasks: Callable[[], object]) -> Iterator[Finding
     """Look at everything, one after the other; what cannot be looked at is a finding too."""
     yield _python()
     yield _git()
-    for name, folder in (("work folder", settings.worker.root), ("cache", settings.worker.cache)):
-        yield _folder(name, folder)
+    for name, setting, folder in (
+        ("work folder", "worker.root", settings.worker.root),
+        ("cache", "worker.cache", settings.worker.cache),
+    ):
+        yield _folder(name, setting, folder)
     yield _try("tasks", tasks, "correct the module, or `tasks` in perago.toml")
     try:
         stack = open_stack(settings)
@@ -115,13 +119,15 @@ def _git() -> Finding:
     return Finding("git", found is not None, "on the PATH" if found else "not on the PATH", fix)
 
 
-def _folder(name: str, folder: Path) -> Finding:
+def _folder(name: str, setting: str, folder: Path) -> Finding:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        take(folder, setting)
         probe = folder / f".doctor-{os.getpid()}"
         probe.write_bytes(b"")
         probe.unlink()
         free = shutil.disk_usage(folder).free
+    except ForeignFolderError as error:
+        return Finding(name, fine=False, found=str(error), fix=f"set {setting} to a folder of its own")
     except OSError as error:
         return Finding(name, fine=False, found=str(error), fix=f"make {folder} writable, or name another in [worker]")
     room = f"writable, {free / (1 << 30):.1f} GiB free"

@@ -15,6 +15,7 @@ from perago_core.driver import run
 from perago_core.ledger.records import Audit, Settlement, SettlementKind, decode
 from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
+from perago_worker.folders.owned import MARKER
 from perago_worker.ops.gc import collect
 from perago_worker.pipelines.protocol import AttemptView, PipelineView
 from tests.support.crash.project import LIMIT, REPOSITORY, CrashProject, done
@@ -118,7 +119,7 @@ def _judge_ledger(project: CrashProject, lines: tuple[Line, ...]) -> list[str]:
 def _judge_leftovers(project: CrashProject) -> list[str]:
     """No staging name, no claim, no directory (S-33)."""
     names = project.staging_names()
-    rooms = sorted(path.name for path in (project.folder / ".perago" / "work").iterdir())
+    rooms = sorted(path.name for path in (project.folder / ".perago" / "work").iterdir() if path.name != MARKER)
     claims = done(project.store.all_claims(REPOSITORY))
     found = (("staging names", names), ("rooms", rooms), ("claims", claims))
     return [f"S-33 {what} are left: {left}" for what, left in found if left]

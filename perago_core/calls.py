@@ -39,6 +39,8 @@ P = ParamSpec("P")
 #: Calls on their way to an answer.
 Talk: TypeAlias = Generator[Call, Answer[Any], Answer[T]]
 Conversation: TypeAlias = Generator[Call, Answer[Any], Event]
+#: Calls on their way to whatever it returns.
+Dialogue: TypeAlias = Generator[Call, Answer[Any], T]
 
 
 def call(method: Callable[Concatenate[Any, P], Answer[T]], *args: P.args, **kwargs: P.kwargs) -> Talk[T]:

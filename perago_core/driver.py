@@ -7,9 +7,9 @@ two cannot differ in what they do, and neither can decide anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from attrs import Factory, define, fields
 
@@ -17,11 +17,12 @@ from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt.run import Execution, Interrupts, Observer
 from perago_core.attempt.state import AttemptState, Known
 from perago_core.attempt.table import outcome
-from perago_core.calls import Call
+from perago_core.calls import Call, Dialogue
 from perago_core.failpoints import Edge, Failpoint, Reached
 from perago_core.machine.rows import Fired
 from perago_core.ports import PORT_CALLS, Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.results import Outcome
+from perago_core.unanswered import asking_again
 from perago_core.value import Value
 from perago_core.values import Attempt
 
@@ -65,7 +66,6 @@ def _bytes(value: object) -> int:
 
 
 T = TypeVar("T")
-Dialogue: TypeAlias = Generator[Call, Answer[Any], T]
 
 
 class Ports:
@@ -194,10 +194,11 @@ def drive(
     """Run an attempt, or resume a stored state, to its end; give what became of it.
 
     ``observe`` sees every step and can change none. ``interrupts`` is asked before each command for an event from
-    outside. ``attempt_until`` gives the attempt's own deadline, counted from the send time of the last good heartbeat.
+    outside. ``attempt_until`` gives the attempt's own deadline, counted from the send time of the last good heartbeat;
+    until it is near, idempotent calls that go unanswered are made again. Without one, every call is made once.
     """
     execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until)
-    return outcome(run(execution.dialogue(), ports))
+    return outcome(run(asking_again(execution.dialogue(), execution.asks_until), ports))
 
 
 async def adrive(
@@ -210,7 +211,7 @@ async def adrive(
 ) -> Outcome:
     """Do what ``drive`` does, over ports whose methods are coroutines."""
     execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until)
-    return outcome(await arun(execution.dialogue(), ports))
+    return outcome(await arun(asking_again(execution.dialogue(), execution.asks_until), ports))
 
 
 def _harmless(observe: Observer | None) -> Observer | None:

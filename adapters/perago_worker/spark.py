@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -41,17 +41,9 @@ SPARK: Final = "spark"
 ENTRY: Final = f"{__name__}:call"
 
 
-class StoppableWorkspace(TaskWorkspace, Protocol):
-    """A workspace of a worker, which stops all bodies when the worker does."""
-
-    def cancel_all(self, reason: str) -> None:
-        """Stop every body that runs here."""
-        ...
-
-
 @contextmanager
 def with_spark(
-    files: StoppableWorkspace,
+    files: TaskWorkspace,
     store: Readable,
     tasks: Mapping[str, TaskDefinition],
     settings: SparkSection,
@@ -60,7 +52,7 @@ def with_spark(
     root: Path,
     keep: int,
     listener: NoteListener,
-) -> Generator[StoppableWorkspace]:
+) -> Generator[TaskWorkspace]:
     """Return a workspace for tasks of both kinds; that for files itself, if no task is on Spark.
 
     On leaving, no process of a Spark body runs any more.
@@ -153,9 +145,7 @@ def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
 class Workspaces:
     """Gives each attempt to the workspace of its task's kind: Spark tasks to one, all others to the other."""
 
-    def __init__(
-        self, files: StoppableWorkspace, spark: StoppableWorkspace, tasks: Mapping[str, TaskDefinition]
-    ) -> None:
+    def __init__(self, files: TaskWorkspace, spark: TaskWorkspace, tasks: Mapping[str, TaskDefinition]) -> None:
         self._files = files
         self._spark = spark
         self._tasks = tasks

@@ -5,6 +5,7 @@ Pure: it yields calls and is sent answers. ``driver`` carries them; a simulator 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from attrs import define
 from perago_core import ledger
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import messages as m
-from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known
+from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known, Phase
 from perago_core.attempt.table import ATTEMPT, start
 from perago_core.calls import Call, Conversation, Talk, ask, call, clock, look, pause, through, wall_clock
 from perago_core.lease import LeaseEnd, LeaseRequest
@@ -339,6 +340,17 @@ class Execution:
     def interruption(self) -> Event | None:
         """Give what came from outside, if anything did."""
         return self.interrupts(self.state) if self.interrupts is not None else None
+
+    def asks_until(self) -> float:
+        """Give until when an unanswered call is made again: while the attempt could still publish after it.
+
+        Not without a deadline, which would be for ever; not once something came from outside; and not to clean up,
+        which no result waits for.
+        """
+        until = self.attempt_until()
+        if until == math.inf or self.state.phase is Phase.CLEAN_UP or self.interruption() is not None:
+            return -math.inf
+        return until - self.attempt.budget.publish_timeout
 
     def _advance(self, event: Event) -> Fired[Attempt, Known]:
         before = self.state

@@ -39,7 +39,7 @@ P = ParamSpec("P")
 
 CHARGE = "ledger"
 
-#: How often one call is sent while its answer stays unknown. Only ledger calls are ever sent again (K-15).
+#: How often one call is sent at once while its answer stays unknown. Nothing that moves a branch is (K-15).
 TRIES = 3
 
 #: How many maintained commits a writer follows from its input. One that is further behind starts again from the head.

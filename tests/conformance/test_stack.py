@@ -9,7 +9,8 @@ from attrs import evolve
 
 from perago_core import Outcome, Ports, drive, policy
 from perago_core.budget import PublishBudget
-from perago_core.driver import Dialogue, run
+from perago_core.calls import Dialogue
+from perago_core.driver import run
 from perago_core.failpoints import Failpoint
 from perago_core.lease import LeaseEnd, LeaseRequest
 from perago_core.lease.run import Keeper

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Orchestrator
 from perago_core.results import Completed
-from perago_core.values import Attempt
+from perago_core.values import Attempt, Backing
 from perago_worker.runtime.assignment import attempt_input
 from perago_worker.runtime.attempt import pin
 from perago_worker.runtime.heartbeat import Heartbeat
@@ -123,9 +123,23 @@ def test_the_deadline_counts_from_when_a_good_beat_was_sent(bench: Bench) -> Non
     assert heart.until() == 115
 
 
-def test_a_deadline_that_has_passed_is_never_moved_again(bench: Bench) -> None:
+@pytest.mark.parametrize("answers", [True, False], ids=["the read answers", "nothing answers"])
+def test_a_deadline_that_has_passed_is_never_moved_again_and_stops_the_body(bench: Bench, *, answers: bool) -> None:
     """A worker that slept too long reads its task as before, because nobody has looked for it yet."""
-    heart = bench.heart()
+    silent = Faulty(bench.worker.orchestrator, reload=always(Unknown("no answer")))
+    heart = bench.heart(None if answers else silent)
+    bench.clock.at = 110.5
+    heart.beat()
+    lost = heart.loss()
+    assert lost is not None
+    assert "its deadline passed 0.5 s ago: for 10 s no heartbeat was answered" in lost.reason
+    assert bench.losses == [lost.reason]
+    assert heart.until() == 110
+
+
+@pytest.mark.parametrize("changed", [{"read_only": True}, {"backing": Backing.SOFT}], ids=["read only", "soft"])
+def test_who_has_no_deadline_for_publishing_goes_on_past_it(bench: Bench, changed: dict[str, Any]) -> None:
+    heart = evolve(bench, attempt=evolve(bench.attempt, **changed)).heart()
     bench.clock.at = 110.5
     heart.beat()
     assert heart.loss() is None

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from attrs import define, evolve
 
-from perago_core.results import Completed, FailedTerminally, Outcome
+from perago_core.answers import Unknown
+from perago_core.results import Classification, Completed, Failed, FailedTerminally, Outcome
 from perago_core.values import Attempt, TaskStatus
 from perago_worker.config.settings import PipelineSettings, StepSettings
 from perago_worker.pipelines.protocol import PipelineView
-from tests.worker.embedded import Embedded, embedded
+from perago_worker.runtime.attempt import Stop
+from tests.worker.embedded import Embedded, Faulty, embedded
 from tests.worker.projects import MAIN
 
 LIMIT = 60.0
@@ -72,6 +74,33 @@ def test_an_attempt_that_is_given_up_stops_its_body_at_once_and_says_nothing(wor
     assert worker.head() == before
     assert [each.status for each in view(worker, workflow).attempts] == [TaskStatus.CANCELED]
     assert not list((worker.project.folder / ".perago" / "work").glob("*/*"))
+
+
+def test_a_worker_that_is_told_to_stop_fails_what_has_not_begun_to_publish(worker: Embedded) -> None:
+    """Its time is over, not its attempt: FAILED, so that somebody else can start at once. No body has to be running."""
+    before = worker.head()
+    workflow = worker.start("write", before)
+    outcome = worker.run(stopped=Stop("the drain limit of 5 s is over"))
+    assert isinstance(outcome.result, Failed)
+    assert outcome.result.refusal.classification is Classification.DEADLINE_EXCEEDED
+    assert "the drain limit of 5 s is over" in outcome.result.refusal.actual
+    assert worker.head() == before
+    worker.words.stop(workflow, "the test is over")
+
+
+def test_a_worker_that_is_told_to_stop_asks_nobody_again(worker: Embedded) -> None:
+    """The store's claims stay unanswered: without the order it would ask for them as long as its heart beats."""
+    workflow = worker.start("write", worker.head())
+    stop = Stop()
+
+    def silence(*_: object) -> object:
+        stop.why = "the worker was told to stop at once"
+        return Unknown("no answer")
+
+    store: Any = Faulty(worker.stack.store, claims=silence)
+    outcome = worker.run(store=store, stopped=stop)
+    assert isinstance(outcome.result, Failed)
+    worker.words.stop(workflow, "the test is over")
 
 
 def test_an_input_that_cannot_be_read_fails_for_good_without_a_body(worker: Embedded) -> None:

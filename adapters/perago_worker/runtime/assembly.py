@@ -101,7 +101,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
         worker = Worker(
             orchestrator,
             runtime.run,
-            workspace.cancel_all,
+            runtime.stop,
             clock=stack.clock,
             worker_id=name,
             task_names=(*tasks, *inside),

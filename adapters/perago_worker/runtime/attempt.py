@@ -12,12 +12,12 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from perago_core.answers import Event
-from perago_core.attempt.messages import IntentsSettled, Report
+from perago_core.attempt.messages import DeadlineExceeded, IntentsSettled, Report
 from perago_core.attempt.run import Observer
-from perago_core.attempt.state import AFTER_REPORT, AttemptState, Known
+from perago_core.attempt.state import AFTER_REPORT, FROM_PUBLICATION, AttemptState, Known
 from perago_core.budget import PublishBudget
 from perago_core.driver import Ports, drive
 from perago_core.machine.rows import Fired
@@ -49,6 +49,10 @@ class TaskWorkspace(Workspace, Protocol):
         """Stop the body at once; the call that waits for it answers that the body was lost."""
         ...
 
+    def cancel_all(self, reason: str) -> None:
+        """Stop every body at once."""
+        ...
+
 
 @frozen
 class Node:
@@ -59,6 +63,13 @@ class Node:
     epoch: int
     ledger: bool
     budget: PublishBudget
+
+
+@define
+class Stop:
+    """Whether the time this worker has for its attempts is over, and why."""
+
+    why: str | None = None
 
 
 @frozen
@@ -78,6 +89,12 @@ class Runtime:
     own: Mapping[str, TaskDefinition] = field(factory=dict[str, TaskDefinition])
     failpoint: Watcher | None = None
     lookout: Lookout | None = None
+    stopped: Stop = field(factory=Stop)
+
+    def stop(self, why: str) -> None:
+        """Let no attempt begin anything more: bodies end at once, and what has not begun to publish fails."""
+        self.stopped.why = why
+        self.workspace.cancel_all(why)
 
     def run(self, assignment: Assignment, polled_at: float, free: Callable[[], object] = lambda: None) -> Outcome:
         """Run one assignment to its end; call ``free`` when only the report is left.
@@ -115,13 +132,21 @@ class Runtime:
                     attempt,
                     self._ports(assignment.task_name, workspace),
                     observe=_before_report(self._observer(attempt, names), heart, free),
-                    interrupts=lambda state: None if state.phase in AFTER_REPORT else heart.loss(),
+                    interrupts=lambda state: self._interruption(state, heart),
                     attempt_until=heart.until,
                 )
         finally:
             heart.stop()
         self._conclude(attempt, outcome, names)
         return outcome
+
+    def _interruption(self, state: AttemptState, heart: Heartbeat) -> Event | None:
+        """Give what ends an attempt from outside. What may have been published is seen through, stop or no stop."""
+        if state.phase in AFTER_REPORT:
+            return None
+        if self.stopped.why is None or state.phase in FROM_PUBLICATION:
+            return heart.loss()
+        return heart.loss() or DeadlineExceeded(self.stopped.why)
 
     def _ports(self, task: str, workspace: Workspace) -> Ports:
         stack = Stack(self.orchestrator, self.store, self.coordination, self.clock)

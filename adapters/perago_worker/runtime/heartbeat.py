@@ -3,7 +3,8 @@
 A heartbeat's own answer never tells of loss (an orchestrator answers success for anybody), so every beat begins with a
 read. The deadline counts from the *send* time of the last good beat: the orchestrator's clock started no earlier. A
 deadline that has passed stays passed: a beat of a worker that slept too long may look fine only because nobody has
-looked for the worker yet, so nothing is published then.
+looked for the worker yet, so nothing is published then. An attempt that could only have published is lost by it: its
+body is stopped, instead of running to its end for nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from perago_core.answers import Done
 from perago_core.attempt.messages import AttemptLost
 from perago_core.attempt.state import is_current
 from perago_core.ports import Clock, Orchestrator
-from perago_core.values import Attempt
+from perago_core.values import Attempt, Backing
 from perago_worker.logger import log
 
 
@@ -65,7 +66,7 @@ class Heartbeat:
         return self._until
 
     def loss(self) -> AttemptLost | None:
-        """Say that the attempt is lost, if a beat found it so."""
+        """Say that the attempt is lost, if a beat found it so, or the time for one is over."""
         return None if self._lost is None else AttemptLost(self._lost)
 
     def _beat_on(self) -> None:
@@ -85,14 +86,26 @@ class Heartbeat:
     def _beat(self) -> None:
         sent = self._clock.now()
         read = self._orchestrator.reload(self._attempt.workflow_id, self._attempt.task_id)
-        if not isinstance(read, Done):
-            return
-        if not is_current(self._attempt, read.value):
+        if isinstance(read, Done) and not is_current(self._attempt, read.value):
             found = "gone" if read.value is None else f"{read.value.status.value} of worker {read.value.worker_id!r}"
-            self._lost = f"the task is {found}; it was IN_PROGRESS of worker {self._attempt.worker_id!r}"
-            self._on_loss(self._lost)
-            return
-        if sent > self._until or self._stopping.is_set():
-            return
-        if isinstance(self._orchestrator.extend(self._attempt), Done):
+            self._lose(f"the task is {found}; it was IN_PROGRESS of worker {self._attempt.worker_id!r}")
+        elif sent > self._until:
+            self._too_late(sent)
+        elif isinstance(read, Done) and not self._stopping.is_set() and self._extends():
             self._until = sent + self._patience
+
+    def _extends(self) -> bool:
+        return isinstance(self._orchestrator.extend(self._attempt), Done)
+
+    def _too_late(self, now: float) -> None:
+        """Give an attempt up that may not publish any more; ``soft`` knows no such deadline, and who reads none."""
+        if self._attempt.read_only or self._attempt.backing is Backing.SOFT:
+            return
+        self._lose(
+            f"its deadline passed {now - self._until:.1f} s ago: for {self._patience:g} s no heartbeat was answered, "
+            "and the orchestrator may have given it to another worker"
+        )
+
+    def _lose(self, why: str) -> None:
+        self._lost = why
+        self._on_loss(why)

@@ -4,7 +4,8 @@ An attempt frees its place when only the report is left, so that the next task i
 is on its way. (Conductor can do both in one request; if its answer is lost, nobody runs the task that was in it.)
 
 SIGTERM drains: no more polls, what runs goes on to its end with its heart beating. A second SIGTERM, or the drain
-limit, stops the bodies; their attempts then report that they failed, so that somebody else can start at once.
+limit, stops the bodies and whatever has not begun to publish; these attempts then report that they failed, so that
+somebody else can start at once.
 """
 
 from __future__ import annotations

@@ -49,6 +49,11 @@ class SettlementKind(Enum):
         """Say whether the authority took the result and it is where it belongs."""
         return self in {SettlementKind.ACCEPTED, SettlementKind.ROLLED_FORWARD}
 
+    @property
+    def waits_for_a_person(self) -> bool:
+        """Say whether somebody has yet to do something about it, so that its records are never collected."""
+        return self in {SettlementKind.ACCEPTED_LOST, SettlementKind.ABANDONED}
+
 
 @frozen(cache_hash=True, repr=False)
 class TargetIntent(Value):
@@ -183,6 +188,7 @@ def audit_of(intent: Intent, settlement: Settlement, actor: str, at: int) -> Aud
 
 DECISIONS = "decision/"
 INTENTS = "intent/"
+AUDITS = "audit/"
 
 
 def intent_key(operation_id: str) -> str:
@@ -217,7 +223,7 @@ def settled_key(operation_id: str) -> str:
 
 def audit_key(operation_id: str) -> str:
     """Name the audit record of an operation."""
-    return f"audit/{escape(operation_id)}"
+    return AUDITS + escape(operation_id)
 
 
 def maintained_prefix(target: Target, parent: CommitRef) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from perago_core.ledger.records import Audit, SettlementKind, audit_key, encode
 from perago_worker.cli import COMMANDS, app, load_command
 from tests.worker.projects import Project, environment, new_project
 
@@ -147,7 +148,20 @@ def test_gc_says_what_it_would_remove_before_it_does(project: Project) -> None:
     assert would["names"] == []
     kept = project.perago("gc", "--json").data
     assert kept["claims"] == []
+    assert kept["ledger"] == {"settlements": 0, "maintained": 0, "audits": 0}
     assert "removed 0 staging name(s) and the claims of 0 task(s)" in project.perago("gc").out
+
+
+def test_gc_removes_what_is_over_from_the_ledger(project: Project) -> None:
+    kind = SettlementKind.ACCEPTED
+    old = Audit("long-ago", kind, "worker", "worker", "workflow", "task", 1, "long-ago", movements=(), at=1)
+    coordination = project.stack().coordination
+    assert coordination is not None
+    coordination.create_if_absent(audit_key("long-ago"), encode(old))
+    assert project.perago("gc", "--dry-run", "--json").data["ledger"]["audits"] == 1
+    said = project.perago("gc")
+    assert "removed 0 settlement(s), 0 record(s) of maintenance and 1 audit record(s) whose time is over" in said.out
+    assert project.perago("gc", "--dry-run", "--json").data["ledger"]["audits"] == 0
 
 
 def test_the_simulators_commands_are_reached_through_the_same_program(project: Project) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from attrs import asdict
+from attrs import asdict, evolve
 from rich.markup import escape
 
+from perago_core.answers import Done
+from perago_core.ledger.retention import Collected as OldRecords
+from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
 from perago_worker.folders.sandboxes import Sandboxes
-from perago_worker.ops.gc import CollectError, collect
+from perago_worker.ops.gc import Collected, CollectError, collect
+from perago_worker.ops.retention import collect_ledger
 
 _DAY = 24 * 3600.0
 
@@ -32,7 +37,10 @@ def gc(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove staging names and folders of attempts that ended, and what is left of workflows that are long over."""
+    """Remove staging names and folders of attempts that ended, and what is left of workflows that are long over.
+
+    From the ledger goes what is older than coordination.settled_days and audit_days, whatever the branch.
+    """
     project = project_of(context)
     target = target_of(project, branch)
     pipelines = project.pipelines()
@@ -42,28 +50,41 @@ def gc(
                 project.stack, pipelines, target, older_than=older_than, unknown=unknown, dry_run=dry_run
             )
             folders = () if dry_run else Sandboxes(project.settings.worker.root).sweep()
+            ledger = collect_ledger(project.stack, project.settings.coordination.retention(), dry_run=dry_run)
     except CollectError as error:
         raise CommandError(str(error)) from None
+    if not isinstance(ledger, Done):
+        collected = evolve(collected, trouble=(*collected.trouble, f"old records of the ledger: {ledger.reason}"))
+    old = ledger.value if isinstance(ledger, Done) else OldRecords()
     if as_json:
-        print_json({"dry_run": dry_run, "folders": list(folders), **asdict(collected)})
+        records = {"settlements": old.settlements, "maintained": old.maintained, "audits": old.audits}
+        print_json({"dry_run": dry_run, "folders": list(folders), "ledger": records, **asdict(collected)})
         raise typer.Exit(1 if collected.trouble else 0)
-    verb = "would remove" if dry_run else "removed"
-    out.print(
-        f"{target}: {verb} {len(collected.names)} staging name(s) and the claims of {len(collected.claims)} task(s)"
-    )
-    for name in collected.names:
-        out.print(f"  {name}", markup=False)
-    if collected.intents:
-        out.print(f"{verb} {len(collected.intents)} intent(s) whose worker died before anybody could find them")
-    if collected.kept:
-        out.print(f"kept {len(collected.kept)} name(s) of attempts that may still act")
-    if collected.unknown:
-        out.print(
-            f"kept {len(collected.unknown)} name(s) this orchestrator has never heard of: another one's, a probe's, or "
-            "of a workflow that was removed. If no other one uses the repository, `perago gc --unknown` removes them"
-        )
+    for line in _told(target, collected, old, "would remove" if dry_run else "removed"):
+        out.print(line, markup=False)
     if folders:
         out.print(f"removed the local folders of {len(folders)} dead execution(s)")
     for each in collected.trouble:
         messages.print(f"[yellow]not removed:[/yellow] {escape(each)}")
     raise typer.Exit(1 if collected.trouble else 0)
+
+
+def _told(target: Target, collected: Collected, old: OldRecords, verb: str) -> Iterator[str]:
+    """Say what went, or would go, and what was kept and why."""
+    yield f"{target}: {verb} {len(collected.names)} staging name(s) and the claims of {len(collected.claims)} task(s)"
+    for name in collected.names:
+        yield f"  {name}"
+    if collected.intents:
+        yield f"{verb} {len(collected.intents)} intent(s) whose worker died before anybody could find them"
+    if old.removed:
+        yield (
+            f"{verb} {old.settlements} settlement(s), {old.maintained} record(s) of maintenance and {old.audits} audit "
+            "record(s) whose time is over"
+        )
+    if collected.kept:
+        yield f"kept {len(collected.kept)} name(s) of attempts that may still act"
+    if collected.unknown:
+        yield (
+            f"kept {len(collected.unknown)} name(s) this orchestrator has never heard of: another one's, a probe's, or "
+            "of a workflow that was removed. If no other one uses the repository, `perago gc --unknown` removes them"
+        )

@@ -6,12 +6,14 @@ printing the settings shows that there is one, never which.
 
 from __future__ import annotations
 
+from math import isinf
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from perago_core.budget import PublishBudget
+from perago_core.ledger.retention import Retention
 from perago_core.values import Target
 
 
@@ -82,7 +84,10 @@ class OrchestratorSettings(_Section):
 
 
 class CoordinationSettings(_Section):
-    """Where workers agree: policy, leases, intents and audit."""
+    """Where workers agree: policy, leases, intents and audit.
+
+    ``settled_days``, ``audit_days``: how long what is over stays; ``inf`` keeps it for ever. Workers collect the rest.
+    """
 
     kind: Literal["local", "etcd", "none"] = "local"
     path: Path = Path(".perago/coordination.db")
@@ -93,6 +98,21 @@ class CoordinationSettings(_Section):
     certificate: Path | None = None
     key: Path | None = None
     prefix: str = ""
+    settled_days: float = Field(default=30.0, ge=1)
+    audit_days: float = Field(default=365.0, ge=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CoordinationSettings:
+        self.retention()
+        return self
+
+    def retention(self) -> Retention:
+        """Return the core's value, which refuses to keep evidence for less than what it is evidence of."""
+        return Retention(_milliseconds(self.settled_days), _milliseconds(self.audit_days))
+
+
+def _milliseconds(days: float) -> int | None:
+    return None if isinf(days) else round(days * 24 * 3600 * 1000)
 
 
 class FenceSettings(_Section):

@@ -11,14 +11,12 @@ from collections.abc import Iterable
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
-from perago_core.ledger.records import Audit, SettlementKind, Unreadable, decode
+from perago_core.ledger.records import AUDITS, Audit, SettlementKind, Unreadable, decode
 from perago_core.recovery import Mode, Swept, sweep
 from perago_core.values import Target
 from perago_worker.logger import log
 from perago_worker.runtime.telemetry import Instruments
 from perago_worker.stack import Stack
-
-_AUDITS = "audit/"
 
 
 def recover_target(
@@ -45,7 +43,7 @@ def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:
     """Read every audit record, in the order of their keys; none without a ledger."""
     if stack.coordination is None:
         return Done(())
-    found = stack.coordination.list(_AUDITS)
+    found = stack.coordination.list(AUDITS)
     if not isinstance(found, Done):
         return found
     return Done(tuple(decode(Audit, entry) for entry in found.value))

@@ -16,6 +16,7 @@ from perago_worker.folders.cache import Cache
 from perago_worker.folders.workspace import Limits, LocalWorkspace
 from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
+from perago_worker.ops.retention import LedgerCollector
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.runtime.attempt import Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
@@ -97,6 +98,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
             own=inside,
             failpoint=failpoint,
             lookout=lookout,
+            collector=LedgerCollector(stack, settings.coordination.retention()) if node.ledger else None,
         )
         worker = Worker(
             orchestrator,

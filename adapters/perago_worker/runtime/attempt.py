@@ -28,6 +28,7 @@ from perago_core.values import Attempt, Backing
 from perago_worker.api.task import TaskDefinition
 from perago_worker.logger import log
 from perago_worker.ops.recover import report_alarms
+from perago_worker.ops.retention import LedgerCollector
 from perago_worker.runtime.assignment import AttemptInput, attempt_input, patience_of
 from perago_worker.runtime.failpoints import Watcher
 from perago_worker.runtime.heartbeat import Heartbeat
@@ -89,6 +90,7 @@ class Runtime:
     own: Mapping[str, TaskDefinition] = field(factory=dict[str, TaskDefinition])
     failpoint: Watcher | None = None
     lookout: Lookout | None = None
+    collector: LedgerCollector | None = None
     stopped: Stop = field(factory=Stop)
 
     def stop(self, why: str) -> None:
@@ -138,6 +140,8 @@ class Runtime:
         finally:
             heart.stop()
         self._conclude(attempt, outcome, names)
+        if self.collector is not None:
+            self.collector.collect_now_and_then()
         return outcome
 
     def _interruption(self, state: AttemptState, heart: Heartbeat) -> Event | None:

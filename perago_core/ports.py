@@ -3,13 +3,15 @@
 Each call is one crash boundary: the process may die before it, after it, or while nobody knows. So each call does one
 thing. An adapter translates an answer of its system into ``Done``, ``NotDone`` or ``Unknown`` and decides nothing.
 
+What a runtime and its operators ask of the same systems, and no machine does, stands at the end: *Administration*.
+
 The protocols are written synchronously. ``adrive`` takes ports with the same methods as coroutines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
@@ -249,6 +251,89 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
+        ...
+
+
+# ---- Administration: what a runtime and its operators ask for, and no machine does
+
+
+class ManagedOrchestrator(Orchestrator, Protocol):
+    """An orchestrator that keeps a log of each task, for people."""
+
+    def log(self, task_id: str, line: str, /) -> None:
+        """Append a line. One that cannot be written raises; nothing rests on it."""
+        ...
+
+
+@runtime_checkable
+class Nudgeable(Protocol):
+    """An orchestrator that looks for silent workers late by itself, and at once when it is asked to."""
+
+    def nudge(self, workflow_id: str) -> Answer[None]:
+        """Have it look whether an attempt of this workflow has fallen silent. Harmless if none has."""
+        ...
+
+    def reload(self, workflow_id: str, task_id: str) -> Answer[TaskSnapshot | None]:
+        """Read the task and its workflow now, as the port does."""
+        ...
+
+
+class ManagedStore(Store, Protocol):
+    """A store whose history can be listed and whose claims can be collected."""
+
+    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
+        """List the target's commits by first parent, newest first."""
+        ...
+
+    def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
+        """List the claim records of all tasks."""
+        ...
+
+    def remove_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
+        """Remove the claims of a settled task whose names are gone and after which a barrier answered (RT-10)."""
+        ...
+
+
+@runtime_checkable
+class BranchCreator(Protocol):
+    """A store that belongs to the project, so that a missing branch is made. A shared one has what people made."""
+
+    def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:
+        """Make the branch at a first commit that holds these files, and its repository if there is none."""
+        ...
+
+
+class TaskWorkspace(Workspace, Protocol):
+    """A workspace that is told which task an attempt runs, and can stop its body from another thread."""
+
+    def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
+        """Take note of what the attempt runs, before anything else is asked for it."""
+        ...
+
+    def cancel(self, attempt: Attempt, reason: str) -> None:
+        """Stop the body at once; the call that waits for it answers that the body was lost."""
+        ...
+
+    def cancel_all(self, reason: str) -> None:
+        """Stop every body at once."""
+        ...
+
+
+@runtime_checkable
+class Cautioned(Protocol):
+    """A coordination store that knows defects of the server it talks to."""
+
+    def caution(self) -> Answer[str]:
+        """Return a known defect of this server's version; blank: none."""
+        ...
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """An adapter that keeps connections or files open."""
+
+    def close(self) -> None:
+        """Close them; a second time does nothing."""
         ...
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from perago_conductor.documents import assignment_of, output_of, snapshot_of
 from perago_conductor.transport import Access, Gone, Json, Transport, Unreachable, task_result
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.ports import Assignment
+from perago_core.ports import Assignment, Nudgeable
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, TaskSnapshot, TaskStatus
 
@@ -29,7 +29,7 @@ LONGEST_WAIT = 5.0
 _PAUSES = (0.1, 0.3, 1.0, 2.0, 3.0, 4.0)
 
 
-class ConductorOrchestrator:
+class ConductorOrchestrator(Nudgeable):
     """Any number of workers on any number of machines; threads may share one."""
 
     output_max = OUTPUT_MAX

@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.ports import Entry
+from perago_core.ports import Cautioned, Entry
 from perago_etcd.cluster import Cluster
 from perago_etcd.gateway import Gateway, Json
 
@@ -23,7 +23,7 @@ _FORGETFUL = ("3.5.0", "3.5.1", "3.5.2")
 _BLANK = NotDone("expected a key with something in it, found a blank one", operations=0)
 
 
-class EtcdCoordination:
+class EtcdCoordination(Cautioned):
     """A coordination store that workers on several machines share. All its keys begin with ``prefix``."""
 
     def __init__(

@@ -129,12 +129,6 @@ class LakeFSStore:
             lambda client: tuple(islice(client.history(target.repository, target.branch, limit), limit))
         )
 
-    def branches(self, repository: str) -> Answer[tuple[str, ...]]:
-        """List the branches people know, without staging names."""
-        return self._answer(
-            lambda client: tuple(each.name for each in client.branches(repository) if not is_staging_name(each.name))
-        )
-
     def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
         """List the claim records of all tasks, for whoever collects garbage."""
         return self._answer(lambda client: self._claims.every(client, repository))

@@ -20,7 +20,7 @@ from attrs import evolve
 from perago_core.answers import Answer, NotDone, Unknown
 from perago_core.attempt.messages import BodyEvent
 from perago_core.errors import one_line
-from perago_core.ports import Sink
+from perago_core.ports import Sink, TaskWorkspace
 from perago_core.values import Attempt
 from perago_worker.api.progress import listen
 from perago_worker.api.registry import Registry
@@ -31,7 +31,6 @@ from perago_worker.bodies.verdict import Succeeded
 from perago_worker.config.settings import SparkSection
 from perago_worker.folders.workspace import Limits, NoteListener, Readable
 from perago_worker.logger import log
-from perago_worker.runtime.attempt import TaskWorkspace
 
 if TYPE_CHECKING:
     from perago_spark import Failed, Returned, SparkDatasets, SparkTask

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from perago_core.failpoints import Reached
-from perago_core.ports import Clock, Coordination, Orchestrator, Store, Workspace
+from perago_core.ports import Clock, Closeable, Coordination, ManagedOrchestrator, ManagedStore, Workspace
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
 
@@ -46,8 +46,8 @@ class SystemClock:
 class Stack:
     """The systems a worker or a command talks to."""
 
-    orchestrator: Orchestrator
-    store: Store
+    orchestrator: ManagedOrchestrator
+    store: ManagedStore
     coordination: Coordination | None
     clock: Clock
 
@@ -66,18 +66,19 @@ class Stack:
 
     def close(self) -> None:
         """Close every connection and file."""
-        for part in (self.orchestrator, self.store, self.coordination):
-            close: Callable[[], object] = getattr(part, "close", lambda: None)
-            close()
+        parts: tuple[object, ...] = (self.orchestrator, self.store, self.coordination)
+        for part in parts:
+            if isinstance(part, Closeable):
+                part.close()
 
 
-def open_orchestrator(settings: Settings) -> Orchestrator:
+def open_orchestrator(settings: Settings) -> ManagedOrchestrator:
     """Open only the orchestrator: looking at workflows needs no store."""
-    orchestrator: Orchestrator = _open("orchestrator", _ORCHESTRATORS, settings.orchestrator)
+    orchestrator: ManagedOrchestrator = _open("orchestrator", _ORCHESTRATORS, settings.orchestrator)
     return orchestrator
 
 
-def open_stack(settings: Settings, orchestrator: Orchestrator | None = None) -> Stack:
+def open_stack(settings: Settings, orchestrator: ManagedOrchestrator | None = None) -> Stack:
     """Open what the settings name; an orchestrator that is open already is taken as it is."""
     return Stack(
         orchestrator or open_orchestrator(settings),
@@ -102,13 +103,13 @@ def _open(part: str, makers: Mapping[str, Callable[[Any], Any]], section: Any) -
         ) from None
 
 
-def _git(section: StoreSettings) -> Store:
+def _git(section: StoreSettings) -> ManagedStore:
     from perago_local.git.store import GitStore  # noqa: PLC0415  only who asks for it needs pygit2
 
     return GitStore(section.path)
 
 
-def _lakefs(settings: Settings, section: StoreSettings) -> Store:
+def _lakefs(settings: Settings, section: StoreSettings) -> ManagedStore:
     from perago_lakefs import LakeFSStore  # noqa: PLC0415  as above
 
     published_to = {pipeline.repository for pipeline in settings.pipelines.values()}
@@ -140,14 +141,14 @@ def lakefs_connection(settings: Settings) -> Connection:
 _LAKECTL = {"url": "LAKECTL_SERVER_ENDPOINT_URL", "access_key": "LAKECTL_CREDENTIALS_ACCESS_KEY_ID"}
 
 
-def _sqlite_orchestrator(section: OrchestratorSettings) -> Orchestrator:
+def _sqlite_orchestrator(section: OrchestratorSettings) -> ManagedOrchestrator:
     from perago_local.orchestrator import SqliteOrchestrator  # noqa: PLC0415  as above
 
     section.path.parent.mkdir(parents=True, exist_ok=True)
     return SqliteOrchestrator(section.path)
 
 
-def _conductor(section: OrchestratorSettings) -> Orchestrator:
+def _conductor(section: OrchestratorSettings) -> ManagedOrchestrator:
     from perago_conductor import ConductorOrchestrator  # noqa: PLC0415  as above
 
     if not section.url:

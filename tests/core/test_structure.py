@@ -144,6 +144,17 @@ PROTOCOLS = {
     "coordination": ports.Coordination,
 }
 
+#: What a runtime and its operators ask of the same systems; no machine does.
+ADMINISTRATION = (
+    ports.BranchCreator,
+    ports.Cautioned,
+    ports.Closeable,
+    ports.ManagedOrchestrator,
+    ports.ManagedStore,
+    ports.Nudgeable,
+    ports.TaskWorkspace,
+)
+
 #: They make a value and no call: whatever the value does is counted and failed by whoever holds it.
 VALUE_MAKERS = {"store": {"read", "sink"}}
 
@@ -152,13 +163,28 @@ def methods_of(protocol: type) -> set[str]:
     return {name for name, member in vars(protocol).items() if inspect.isfunction(member) and not name.startswith("_")}
 
 
-def test_the_ports_are_the_four_and_their_helpers() -> None:
+def test_the_ports_are_the_four_their_helpers_and_administration() -> None:
     protocols = {
         name
         for name, member in vars(ports).items()
         if inspect.isclass(member) and member.__module__ == ports.__name__ and getattr(member, "_is_protocol", False)
     }
-    assert protocols == {each.__name__ for each in PROTOCOLS.values()} | {"Sink", "Source", "Clock"}
+    administration = {each.__name__ for each in ADMINISTRATION}
+    assert protocols == {each.__name__ for each in PROTOCOLS.values()} | administration | {"Sink", "Source", "Clock"}
+
+
+def test_no_adapter_is_asked_by_name_for_what_a_protocol_has() -> None:
+    """Type checkers see nothing of ``getattr(store, "create")``; of ``isinstance(store, BranchCreator)`` they do."""
+    names = {name for protocol in (*PROTOCOLS.values(), *ADMINISTRATION) for name in methods_of(protocol)}
+    asked = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("perago_worker", "examples")
+        for path in sorted((ROOT / "adapters" / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and _called(node) in {"getattr", "hasattr"}
+        if any(isinstance(each, ast.Constant) and each.value in names for each in node.args)
+    ]
+    assert asked == []
 
 
 @pytest.mark.parametrize("port", PROTOCOLS)

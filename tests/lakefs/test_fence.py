@@ -190,7 +190,6 @@ def test_staging_names_are_hidden_and_say_whose_they_are(scene: Scene) -> None:
     assert task_id_of(left) == attempt.task_id.replace("/", "-"), "but for what a name cannot hold"
     assert abandoned_names([left], [attempt.logical_task], [Living(attempt.logical_task, 1)]) == ()
     assert abandoned_names([left], [attempt.logical_task], []) == (left,)
-    assert done(scene.store.branches(scene.target.repository)) == ("main",)
 
 
 def test_a_claim_whose_answer_is_lost_is_read_back_by_its_nonce(scene: Scene) -> None:

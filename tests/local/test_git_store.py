@@ -119,11 +119,10 @@ def test_claims_are_removed_by_name_only_and_all_at_once(world: GitWorld) -> Non
 # What users see
 
 
-def test_branches_show_no_staging_names_and_staging_names_show_their_attempts(world: GitWorld) -> None:
+def test_staging_names_show_their_attempts(world: GitWorld) -> None:
     case = world.case()
     attempt = case.attempt(3)
     case.stage(attempt)
-    assert done(world.store.branches("lake")) == (case.target.branch,)
     assert done(world.store.staging_names("lake")) == (attempt.staging_name,)
     assert done(world.store.staging_names("lake", target_prefix(case.target))) == (attempt.staging_name,)
     assert done(world.store.staging_names("lake", target_prefix(Target("lake", "another")))) == ()

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from perago_core.answers import Answer, Done
+from perago_core.answers import Done
+from perago_core.ports import BranchCreator
 from perago_core.values import Commit, CommitRef, Target, TaskStatus
 from perago_worker.config.load import load
 from perago_worker.pipelines.protocol import Pipelines, PipelineView, pipelines_of
@@ -232,7 +233,9 @@ def _create(stack: Stack) -> CommitRef:
     found = stack.store.head(TARGET)
     if isinstance(found, Done) and found.value is not None:
         return found.value.commit.ref
-    made: Answer[CommitRef] = getattr(stack.store, "create")(TARGET, {"README.md": b"Orders, cleaned and summed up.\n"})  # noqa: B009
+    if not isinstance(stack.store, BranchCreator):
+        raise DemoError(f"there is no branch {TARGET}: create it in the store, then try again")
+    made = stack.store.create(TARGET, {"README.md": b"Orders, cleaned and summed up.\n"})
     if not isinstance(made, Done):
         raise DemoError(f"the branch could not be made: {made.reason}")
     return made.value
@@ -258,13 +261,10 @@ def _head(stack: Stack) -> Commit:
 
 def _history(stack: Stack, first: CommitRef) -> tuple[Commit, ...]:
     """Return the commits of the branch, newest first, back to the one the pipeline began at."""
-    commits = [_head(stack)]
-    while commits[-1].ref != first and commits[-1].parents:
-        found = stack.store.look(TARGET.repository, commits[-1].parents[0])
-        assert isinstance(found, Done)
-        assert found.value is not None
-        commits.append(found.value)
-    return tuple(commits)
+    found = stack.store.history(TARGET)
+    assert isinstance(found, Done)
+    older = [commit.ref for commit in found.value].index(first)
+    return found.value[: older + 1]
 
 
 def _judge(history: tuple[Commit, ...], view: PipelineView, before: Commit, refused: str) -> Ending:

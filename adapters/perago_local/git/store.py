@@ -13,6 +13,7 @@ import pygit2
 from perago_core.answers import Answer
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
+from perago_core.ports import BranchCreator
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
@@ -45,7 +46,7 @@ def _changed(path: Path) -> float:
         return float("inf")
 
 
-class GitStore:
+class GitStore(BranchCreator):
     """The bare repositories in one folder: repository ``lake`` is ``<root>/lake.git``."""
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
@@ -175,16 +176,6 @@ class GitStore:
                 found.append(described_commit(needed(repository, at)))
                 at = next(iter(found[-1].parents), None)
             return tuple(found)
-
-        return answer(work)
-
-    def branches(self, repository: str) -> Answer[tuple[str, ...]]:
-        """List the branches people know, without staging names."""
-
-        def work() -> tuple[str, ...]:
-            found = self._opened(repository)
-            ours = set(staging.names(found))
-            return tuple(name for ref in refs_under(found, HEADS) if (name := ref.removeprefix(HEADS)) not in ours)
 
         return answer(work)
 

@@ -39,15 +39,7 @@ def history(
 
 
 def _history(project: Project, target: Target, limit: int) -> tuple[Commit, ...]:
-    """Walk first parents through the port, so that it works on every store."""
-    store = project.stack.store
-    head = store.head(target)
-    if not isinstance(head, Done) or head.value is None:
-        raise CommandError(f"{target} cannot be read: {'no such branch' if isinstance(head, Done) else head.reason}")
-    commits = [head.value.commit]
-    while commits[-1].parents and len(commits) < limit:
-        found = store.look(target.repository, commits[-1].parents[0])
-        if not isinstance(found, Done) or found.value is None:
-            break
-        commits.append(found.value)
-    return tuple(commits)
+    found = project.stack.store.history(target, limit)
+    if not isinstance(found, Done) or not found.value:
+        raise CommandError(f"{target} cannot be read: {'no such branch' if isinstance(found, Done) else found.reason}")
+    return found.value

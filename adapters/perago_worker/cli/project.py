@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from attrs import define, field
 
-from perago_core.ports import Orchestrator
+from perago_core.ports import Closeable, ManagedOrchestrator
 from perago_core.values import Target
 from perago_worker.cli.console import CommandError
 
@@ -36,7 +35,7 @@ class Project:
     folder: Path = field(factory=lambda: find_project(Path.cwd()))
     overrides: dict[str, Any] = field(factory=dict[str, Any])
     _settings: Settings | None = field(default=None, init=False)
-    _orchestrator: Orchestrator | None = field(default=None, init=False)
+    _orchestrator: ManagedOrchestrator | None = field(default=None, init=False)
     _stack: Stack | None = field(default=None, init=False)
 
     @property
@@ -49,7 +48,7 @@ class Project:
         return self._settings
 
     @property
-    def orchestrator(self) -> Orchestrator:
+    def orchestrator(self) -> ManagedOrchestrator:
         """Open the orchestrator."""
         if self._orchestrator is None:
             from perago_worker.stack import open_orchestrator  # noqa: PLC0415  as above
@@ -69,8 +68,8 @@ class Project:
     def close(self) -> None:
         """Close the systems, if they were opened."""
         for opened in (self._stack, self._orchestrator if self._stack is None else None):
-            close: Callable[[], object] = getattr(opened, "close", lambda: None)
-            close()
+            if isinstance(opened, Closeable):
+                opened.close()
         self._stack = self._orchestrator = None
 
     def tasks(self) -> Registry:

@@ -13,7 +13,8 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from perago_core.answers import Answer, Done
+from perago_core.answers import Done
+from perago_core.ports import BranchCreator
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.api.registry import Registry
 from perago_worker.bodies.notes import Progressed, Transferred
@@ -151,10 +152,10 @@ def _params(text: str, pairs: list[str]) -> dict[str, Any]:
 
 def _begin_at(project: Project, target: Target) -> CommitRef:
     """Return the head of the target; on the embedded store a branch that is not there is made, empty."""
-    create = getattr(project.stack.store, "create", None)
-    found = project.stack.store.head(target)
-    if create is not None and (not isinstance(found, Done) or found.value is None):
-        made: Answer[CommitRef] = create(target)
+    store = project.stack.store
+    found = store.head(target)
+    if isinstance(store, BranchCreator) and (not isinstance(found, Done) or found.value is None):
+        made = store.create(target)
         if isinstance(made, Done):
             messages.print(f"made {target}, empty")
             return made.value

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from perago_core.answers import Answer, Done
+from perago_core.answers import Done
 from perago_core.policy import Capability
-from perago_core.ports import Store
+from perago_core.ports import BranchCreator, Cautioned, Coordination, Store
 from perago_core.values import Target
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.settings import Settings, SparkSection, targets_of
@@ -177,10 +177,9 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         yield Finding("budget", fine=False, found=warning, fix="correct [budget]")
 
 
-def _caution(coordination: object) -> str:
+def _caution(coordination: Coordination) -> str:
     """Say what this very server is known for, if it can be asked."""
-    ask: Callable[[], Answer[str]] | None = getattr(coordination, "caution", None)
-    found = None if ask is None else ask()
+    found = coordination.caution() if isinstance(coordination, Cautioned) else None
     return f"; {found.value}" if isinstance(found, Done) and found.value else ""
 
 
@@ -190,7 +189,7 @@ def _branch(store: Store, target: Target) -> Finding:
         return Finding(str(target), fine=False, found=head.reason, fix="see that the store can be read")
     if head.value is None:
         # So that a new project has nothing to mend.
-        made_by_run = hasattr(store, "create")
+        made_by_run = isinstance(store, BranchCreator)
         found = "not there yet; `perago run` makes it" if made_by_run else "missing"
         return Finding(str(target), made_by_run, found, f"create branch {target.branch}, or name another")
     found = "carries uncommitted objects" if head.value.dirty else "clean"

@@ -8,7 +8,7 @@ asked about each name's own task: what it has never heard of may be another orch
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 from attrs import frozen
 
@@ -17,7 +17,7 @@ from perago_core.driver import run
 from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents, unknown_names
 from perago_core.ledger import Intent, forget, list_intents, list_open
 from perago_core.names import EVERY, task_id_of
-from perago_core.ports import Store
+from perago_core.ports import ManagedStore
 from perago_core.values import Claim, Target
 from perago_worker.logger import log
 from perago_worker.pipelines.protocol import Delivery, pipelines_of
@@ -28,18 +28,6 @@ T = TypeVar("T")
 
 class CollectError(Exception):
     """Something could not be read, so nothing was removed; the message says what."""
-
-
-class CollectableStore(Store, Protocol):
-    """A store that can list what we left in it."""
-
-    def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
-        """List the claim records of all tasks."""
-        ...
-
-    def remove_claims(self, target: Target, logical_task: str) -> Answer[tuple[Claim, ...]]:
-        """Remove the claims of one settled task."""
-        ...
 
 
 class Authority(Protocol):
@@ -104,7 +92,7 @@ def collect(
     dry_run: bool = False,
 ) -> Collected:
     """Collect one target's repository; with ``unknown`` also what the orchestrator has never heard of."""
-    store = cast("CollectableStore", stack.store)  # every store we ship can be collected
+    store = stack.store
     going = _judge(stack, authority, target, older_than, unknown=unknown)
     if dry_run:
         tasks = tuple(task for _, task in going.claims)
@@ -156,7 +144,7 @@ def sweep_dead_names(stack: Stack, targets: Iterable[Target]) -> None:
 def _judge(stack: Stack, authority: Authority, target: Target, older_than: float, *, unknown: bool) -> _Going:
     """Read everything in the right order and apply the rule."""
     names = _names(stack, target)
-    claims = _read(cast("CollectableStore", stack.store).all_claims(target.repository), "claims")
+    claims = _read(stack.store.all_claims(target.repository), "claims")
     ledger = _read_ledger(stack, {target, *(claim.target for claim in claims)})
     seen, living = _attempts(authority, names, ledger)
     tasks_named = {claim.logical_task for claim in claims} | {intent.logical_task for intent in ledger.intents}
@@ -184,7 +172,7 @@ def _attempts(authority: Authority, names: Iterable[str], ledger: _Ledger) -> tu
     return frozenset(each.logical_task for each in seen), (*ledger.living(), *running)
 
 
-def _remove(store: CollectableStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:
+def _remove(store: ManagedStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:
     """Remove a task's claims once a barrier has answered: nothing that names one of them is on its way any more."""
     barred = store.barrier(target)
     if not isinstance(barred, Done):

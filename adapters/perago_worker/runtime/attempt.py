@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Protocol
 
 from attrs import define, field, frozen
 
@@ -22,7 +21,7 @@ from perago_core.budget import PublishBudget
 from perago_core.driver import Ports, drive
 from perago_core.machine.rows import Fired
 from perago_core.machine.trace import Tracer
-from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, Workspace
+from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, TaskWorkspace, Workspace
 from perago_core.results import Outcome
 from perago_core.values import Attempt, Backing
 from perago_worker.api.task import TaskDefinition
@@ -36,23 +35,6 @@ from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
 from perago_worker.runtime.liveness import Lookout
 from perago_worker.runtime.task_log import Tell
 from perago_worker.runtime.telemetry import Instruments, count_outcome, count_step, line_writer, summary, trace_file
-from perago_worker.stack import Stack
-
-
-class TaskWorkspace(Workspace, Protocol):
-    """A workspace that knows which task an attempt runs, and can stop its body from another thread."""
-
-    def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
-        """Take note of what the attempt runs, before anything else is asked for it."""
-        ...
-
-    def cancel(self, attempt: Attempt, reason: str) -> None:
-        """Stop the body at once; the call that waits for it answers that the body was lost."""
-        ...
-
-    def cancel_all(self, reason: str) -> None:
-        """Stop every body at once."""
-        ...
 
 
 @frozen
@@ -153,8 +135,14 @@ class Runtime:
         return heart.loss() or DeadlineExceeded(self.stopped.why)
 
     def _ports(self, task: str, workspace: Workspace) -> Ports:
-        stack = Stack(self.orchestrator, self.store, self.coordination, self.clock)
-        return stack.ports(workspace, None if self.failpoint is None else self.failpoint.of(task))
+        return Ports(
+            orchestrator=self.orchestrator,
+            store=self.store,
+            workspace=workspace,
+            coordination=self.coordination,
+            clock=self.clock,
+            reached=None if self.failpoint is None else self.failpoint.of(task),
+        )
 
     def _observer(self, attempt: Attempt, names: dict[str, str]) -> Observer:
         trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)), self.clock.wall)

@@ -20,7 +20,7 @@ from attrs import define, field
 
 from perago_core.answers import Answer
 from perago_core.failpoints import Edge, Failpoint, Reached
-from perago_core.ports import Assignment, Orchestrator
+from perago_core.ports import Assignment, ManagedOrchestrator
 from perago_core.results import Result
 from perago_core.values import Attempt, TaskSnapshot
 from perago_worker.api.errors import UserError
@@ -109,7 +109,7 @@ class Witness:
 class WatchedOrchestrator:
     """Gives failpoints to the two calls that no attempt's conversation makes: polls and heartbeats."""
 
-    def __init__(self, orchestrator: Orchestrator, watcher: FailpointSignal | Witness) -> None:
+    def __init__(self, orchestrator: ManagedOrchestrator, watcher: FailpointSignal | Witness) -> None:
         self._orchestrator = orchestrator
         self._reached = watcher.of("")
         self._quiet = watcher.quiet
@@ -140,12 +140,10 @@ class WatchedOrchestrator:
         with self._quiet:
             return self._orchestrator.report(attempt, result)
 
-    def log(self, task_id: str, line: str) -> None:
-        """Append to the task's log, where the orchestrator keeps one."""
-        write: Callable[[str, str], object] | None = getattr(self._orchestrator, "log", None)
-        if write is not None:
-            with self._quiet:
-                write(task_id, line)
+    def log(self, task_id: str, line: str, /) -> None:
+        """Append to the task's log."""
+        with self._quiet:
+            self._orchestrator.log(task_id, line)
 
 
 def failpoint_from(environment: Callable[[str], str | None] = os.environ.get) -> FailpointSignal | Witness | None:
@@ -157,7 +155,7 @@ def failpoint_from(environment: Callable[[str], str | None] = os.environ.get) ->
     return Witness(Path(rest)) if verb == "list" and rest else FailpointSignal.parse(words)
 
 
-def watched(orchestrator: Orchestrator, watcher: FailpointSignal | Witness | None) -> Orchestrator:
+def watched(orchestrator: ManagedOrchestrator, watcher: FailpointSignal | Witness | None) -> ManagedOrchestrator:
     """Return the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
     return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher)
 

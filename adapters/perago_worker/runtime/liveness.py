@@ -15,12 +15,12 @@ import json
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 from attrs import define, field, frozen
 
-from perago_core.answers import Answer, Done
-from perago_core.ports import Clock, Coordination, Entry, Orchestrator
+from perago_core.answers import Done
+from perago_core.ports import Clock, Coordination, Entry, Nudgeable
 from perago_core.values import Attempt
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.settings import WorkerSettings
@@ -35,23 +35,6 @@ _PAUSES = (1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 #: Seconds for which a nudger is alone with an attempt, and for which a sign outlives its time.
 _TERM = 20.0
 _AFTERLIFE = 90.0
-
-
-class Nudging(Protocol):
-    """What an orchestrator offers that can be asked to look at a workflow now."""
-
-    def nudge(self, workflow_id: str) -> Answer[None]:
-        """Have it look whether an attempt of this workflow has fallen silent. Harmless if none has."""
-        ...
-
-    def reload(self, workflow_id: str, task_id: str) -> Answer[Any]:
-        """Read the task and its workflow now."""
-        ...
-
-
-def can_nudge(orchestrator: Orchestrator) -> TypeGuard[Nudging]:
-    """Return whether this orchestrator has to be told, and can be."""
-    return hasattr(orchestrator, "nudge")
 
 
 @frozen
@@ -105,7 +88,7 @@ class _Late:
 class Lookout:
     """Shows signs of life of this worker's attempts, and looks after those of others. ``patience``: the longest."""
 
-    _orchestrator: Nudging
+    _orchestrator: Nudgeable
     _coordination: Coordination
     _clock: Clock
     _worker_id: str
@@ -261,7 +244,7 @@ class Lookout:
 
 def lookout_for(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition]) -> Lookout | None:
     """Look out for the other workers where the orchestrator needs that, and there is a place to show signs of life."""
-    if not own.nudge or stack.coordination is None or not can_nudge(stack.orchestrator):
+    if not own.nudge or stack.coordination is None or not isinstance(stack.orchestrator, Nudgeable):
         return None
     patience = max(each.response_timeout for each in tasks.values())
     return Lookout(stack.orchestrator, stack.coordination, stack.clock, name, patience)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from perago_core.ports import ManagedOrchestrator
 from perago_core.values import Attempt
 from perago_worker.bodies.notes import Note, Progressed, Transferred
 from perago_worker.bodies.process import as_text
@@ -17,15 +18,12 @@ Tell: TypeAlias = Callable[[str, str], object]
 _REMEMBERED = 1000
 
 
-def task_log(orchestrator: object) -> Tell:
-    """Write to the orchestrator's task log, if it keeps one. A log that fails is a log line, never a failed task."""
-    write: Callable[..., object] | None = getattr(orchestrator, "log", None)
+def task_log(orchestrator: ManagedOrchestrator) -> Tell:
+    """Write to the orchestrator's task log. A log that fails is a log line, never a failed task."""
 
     def tell(task_id: str, line: str) -> None:
-        if write is None:
-            return
         try:
-            write(task_id, line)
+            orchestrator.log(task_id, line)
         except Exception as error:  # noqa: BLE001  whatever a log's trouble is, it is not the task's
             log.warning("the task log of %s was not written: %s", task_id, error)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import define, field
@@ -19,9 +20,11 @@ from tests.support.conductor.failover import failover
 from tests.support.conductor.operating import eventually
 from tests.support.servers.conductor import Conductor
 from tests.worker.clocks import Wall
+from tests.worker.embedded import Faulty, always
 
 #: What the slowest of our machines needs beyond the response time-out; without a nudge it is 60 s and more.
 SECONDS = 40.0
+PORTS = ("get", "create_if_absent", "swap", "list", "grant", "keep_alive", "revoke")
 
 
 @define
@@ -75,18 +78,50 @@ def test_a_worker_killed_after_heartbeats_is_replaced_in_seconds(tmp_path: Path,
 def test_a_sign_is_shown_renewed_and_taken_away(coordination: SqliteCoordination) -> None:
     clock, until = Wall(), [10.0]
     lookout = _lookout(coordination, Asked(), clock, "me")
-    with lookout.showing(_attempt("t"), lambda: until[0]):
-        assert _signs(coordination) == []  # an attempt that is through before the next look costs nothing
-        lookout.look()
-        assert _signs(coordination) == ["t"]
+    with lookout.showing(_attempt("t"), lambda: until[0]) as shown:
+        assert _signs(coordination) == ["t"]  # at once: a worker may be killed in its first second
         first = coordination.get(f"{SIGNS}t")
         lookout.look()
         assert coordination.get(f"{SIGNS}t") == first
         until[0] += 5
         lookout.look()
         assert coordination.get(f"{SIGNS}t") != first
+        shown.closed = True
     lookout.look()
     assert _signs(coordination) == []
+
+
+@pytest.mark.parametrize("reachable", [True, False], ids=["signs are written", "no coordination store answers"])
+def test_what_a_living_worker_gives_up_it_nudges_for_itself(
+    coordination: SqliteCoordination, *, reachable: bool
+) -> None:
+    """It ended in silence, or with a report nobody answered: nobody else knows of it before its time is over."""
+    clock, asked = Wall(), Asked(worker="me")
+    port: Any = coordination if reachable else Faulty(coordination, **dict.fromkeys(PORTS, always(Unknown("cut off"))))
+    me = Lookout(asked, port, clock, "me", 3.0)
+    until = clock.now() + 3
+    with me.showing(_attempt("t"), lambda: until):
+        pass
+    me.look()
+    assert _signs(coordination) == (["t"] if reachable else [])
+    assert asked.nudges == []  # before its time is over the orchestrator has no reason to give it up
+    clock.ahead = 3.1
+    me.look()
+    assert asked.nudges == ["w"]
+    asked.status = TaskStatus.TIMED_OUT
+    clock.ahead = 5
+    me.look()
+    assert _signs(coordination) == []
+    clock.ahead = 60
+    me.look()
+    assert asked.nudges == ["w", "w"]
+
+
+def test_the_sign_of_what_was_given_up_outlives_a_worker_that_leaves(coordination: SqliteCoordination) -> None:
+    lookout = Lookout(Asked(worker="me"), coordination, SystemClock(), "me", 3.0, 0.02)
+    with lookout.open(), lookout.showing(_attempt("t"), lambda: time.monotonic() + 3):
+        pass
+    assert _signs(coordination) == ["t"]
 
 
 def test_nobody_is_nudged_for_while_its_time_is_not_over_nor_by_itself(coordination: SqliteCoordination) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from attrs import define, field
 
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Coordination
+from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.liveness import SIGNS, Lookout, Sign
 from tests.support.etcd.server import running
 from tests.worker.clocks import Wall
-from tests.worker.embedded import Faulty
+from tests.worker.embedded import Faulty, always, embedded
 
 PATIENCE = 10.0
 ATTEMPT = Attempt("w", "t", 0, "w/t", 1, "run", Target("lake", "main"), CommitRef("A"), Backing.SOFT)
@@ -81,7 +83,7 @@ def test_a_lost_answer_does_not_stop_the_signs_of_a_worker_that_lives(
     clock, asked = Wall(), Asked()
     me = lookout(Faulty(coordination, **{call: once}), clock, Asked(), "me")
     peer = lookout(coordination, clock, asked, "peer")
-    with me.showing(ATTEMPT, lambda: clock.now() + PATIENCE):
+    with me.showing(ATTEMPT, lambda: clock.now() + PATIENCE) as shown:
         for _ in range(4):
             me.look()
             clock.ahead += PATIENCE / 2
@@ -92,8 +94,44 @@ def test_a_lost_answer_does_not_stop_the_signs_of_a_worker_that_lives(
         clock.ahead += PATIENCE + 1
         peer.look()
         assert asked.nudges == ["w"]
+        shown.closed = True
     me.look()
     assert coordination.list(SIGNS) == Done(())
+
+
+def signs(coordination: Coordination) -> list[Sign]:
+    """Give the signs that stand."""
+    listed = coordination.list(SIGNS)
+    assert isinstance(listed, Done)
+    return [sign for entry in listed.value if (sign := Sign.read(entry))]
+
+
+@pytest.mark.parametrize("accepted", [True, False], ids=["accepted", "the report was lost"])
+def test_a_sign_stands_before_anything_is_made_ready_and_until_the_result_is_accepted(
+    tmp_path: Path, *, accepted: bool
+) -> None:
+    """A worker killed in its first second is looked for like any other, and so is a task whose result nobody has."""
+    with embedded(tmp_path) as worker:
+        shared = worker.stack.coordination
+        assert shared is not None
+        standing: list[list[str]] = []
+
+        def noted(real: Any, *words: object) -> object:  # noqa: ANN401  any method of a port
+            standing.append([sign.worker_id for sign in signs(shared)])
+            return real(*words)
+
+        workspace: Any = Faulty(worker.runtime.workspace, prepare=noted)
+        lost: Any = Faulty(worker.orchestrator, report=always(Unknown("the request was lost")))
+        words: Any = worker.orchestrator
+        watching = Lookout(words, shared, worker.stack.clock, "tester", PATIENCE, 3600.0)
+        worker.start("write")
+        orchestrator = worker.orchestrator if accepted else lost
+        outcome = worker.run(workspace=workspace, orchestrator=orchestrator, lookout=watching)
+        assert isinstance(outcome.result, Completed)
+        assert standing == [["tester"]]
+        assert [sign.worker_id for sign in signs(shared)] == ["tester"]
+        watching.look()
+        assert [sign.worker_id for sign in signs(shared)] == ([] if accepted else ["tester"])
 
 
 def test_a_sign_taken_over_does_not_go_with_the_lease_of_the_worker_before(coordination: Coordination) -> None:
@@ -105,6 +143,4 @@ def test_a_sign_taken_over_does_not_go_with_the_lease_of_the_worker_before(coord
         with me.showing(ATTEMPT, lambda: clock.now() + PATIENCE):
             me.look()
     # The lease of the first has been given back.
-    listed = coordination.list(SIGNS)
-    assert isinstance(listed, Done)
-    assert [sign.worker_id for entry in listed.value if (sign := Sign.read(entry))] == ["me"]
+    assert [sign.worker_id for sign in signs(coordination)] == ["me"]

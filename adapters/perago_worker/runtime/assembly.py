@@ -22,6 +22,7 @@ from perago_worker.runtime.attempt import Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.failpoints import failpoint_from_environment, watched
 from perago_worker.runtime.liveness import lookout_for
+from perago_worker.runtime.readiness import Readiness
 from perago_worker.runtime.task_log import note_listener, task_log
 from perago_worker.runtime.telemetry import instruments
 from perago_worker.runtime.worker import Worker
@@ -110,6 +111,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
             capacity=own.capacity,
             poll_interval=own.poll_interval,
             drain_limit=own.drain_limit,
+            trouble=Readiness(stack, targets_of(settings)).trouble,
         )
         bodies.warm()
         if lookout is not None:

@@ -22,7 +22,7 @@ from perago_core.driver import Ports, drive
 from perago_core.machine.rows import Fired
 from perago_core.machine.trace import Tracer
 from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, TaskWorkspace, Workspace
-from perago_core.results import Outcome
+from perago_core.results import Acceptance, Outcome
 from perago_core.values import Attempt, Backing
 from perago_worker.api.task import TaskDefinition
 from perago_worker.logger import log
@@ -111,7 +111,7 @@ class Runtime:
         shown = nullcontext() if self.lookout is None else self.lookout.showing(attempt, heart.until)
         heart.start()
         try:
-            with shown, self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
+            with shown as sign, self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
                 outcome = drive(
                     attempt,
                     self._ports(assignment.task_name, workspace),
@@ -119,6 +119,8 @@ class Runtime:
                     interrupts=lambda state: self._interruption(state, heart),
                     attempt_until=heart.until,
                 )
+                if sign is not None:
+                    sign.closed = outcome.acceptance is Acceptance.ACCEPTED
         finally:
             heart.stop()
         self._conclude(attempt, outcome, names)

@@ -11,6 +11,7 @@ from perago_core.answers import Done
 from perago_core.driver import run
 from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
 from perago_core.recovery import Mode
+from perago_core.unanswered import asking_again
 from perago_core.values import Target
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import Settings
@@ -19,6 +20,9 @@ from perago_worker.ops.recover import recover_target
 from perago_worker.runtime.attempt import Node
 from perago_worker.runtime.telemetry import Instruments
 from perago_worker.stack import Stack
+
+#: Seconds for which a worker that starts asks a coordination store again that does not answer.
+UNANSWERED_START = 30.0
 
 
 class StartError(UserError):
@@ -31,14 +35,18 @@ def worker_id() -> str:
 
 
 def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
-    """Agree with the other workers on a backing. Nobody decides alone in silence (S-28)."""
+    """Agree with the other workers on a backing. Nobody decides alone in silence (S-28).
+
+    A coordination store that does not answer is asked again for a while: it may only be electing a leader.
+    """
     wanted = PolicySettings(
         policy=Policy(settings.fence.policy),
         on_indeterminate=OnIndeterminate(settings.fence.on_indeterminate),
         coordination=stack.coordination is not None,
         node=name,
     )
-    resolved = run(resolve(wanted), stack.ports())
+    until = stack.clock.now() + UNANSWERED_START
+    resolved = run(asking_again(resolve(wanted), lambda: until), stack.ports())
     if isinstance(resolved, PolicyFailed):
         raise StartError(f"{resolved.reason}. {resolved.next_action}")
     if resolved.disagreed:

@@ -1,9 +1,12 @@
 """Signs of life that other workers see, so that a dead worker's attempt is given up in seconds, not in minutes.
 
-An orchestrator may notice late that a worker has fallen silent: Conductor looks at once for one that never sent a
-heartbeat, and 3 to 272 s too late for one that did. So each worker writes for each of its attempts until when the
-orchestrator has to wait for it, and renews that with every heartbeat. Who sees that the time is over, and is the first
-to say so, asks the orchestrator to look now: a few times, ever less often.
+An orchestrator may notice late that a worker has fallen silent: Conductor up to minutes too late. So each worker writes
+for each of its attempts until when the orchestrator has to wait for it: when the attempt is handed out, before its body
+starts, because a worker may be killed in its first second; and anew with every heartbeat. Who sees that the time is
+over, and is the first to say so, asks the orchestrator to look now: a few times, ever less often.
+
+A sign stays until the result was accepted or the task was seen closed. An attempt that ends otherwise, in silence or
+with a report nobody answered, is one its own worker nudges for, when its time is over: nobody else knows of it sooner.
 
 Nothing rests on it. A sign is never a reason to publish, to fail or to stop; clocks that differ, a lost sign or a nudge
 too many cost a request each. What the orchestrator decides when it looks is its own.
@@ -14,7 +17,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from attrs import define, field, frozen
@@ -66,13 +69,17 @@ class Sign:
 
 
 @define
-class _Own:
-    """An attempt of ours: until when it is ours, by our clock, and what was last written about it."""
+class OwnAttempt:
+    """An attempt of ours: until when it is ours, by our clock, and what was last written about it.
+
+    ``closed``: its result was accepted, so that nobody has to look after it any more.
+    """
 
     attempt: Attempt
     until: Callable[[], float]
     told: float = -1.0
     sign: Sign | None = None
+    closed: bool = False
 
 
 @define
@@ -94,17 +101,19 @@ class Lookout:
     _worker_id: str
     _patience: float
     _tick: float = _TICK
-    _own: dict[str, _Own] = field(factory=dict[str, _Own], init=False)
-    _ended: list[Sign] = field(factory=list[Sign], init=False)
+    _own: dict[str, OwnAttempt] = field(factory=dict[str, OwnAttempt], init=False)
+    _ended: list[OwnAttempt] = field(factory=list[OwnAttempt], init=False)
+    _given_up: dict[str, _Late] = field(factory=dict[str, _Late], init=False)
     _late: dict[str, _Late] = field(factory=dict[str, _Late], init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _writing: threading.Lock = field(factory=threading.Lock, init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _lease: str | None = field(default=None, init=False)
     _renewed: float = field(default=0.0, init=False)
 
     @contextmanager
     def open(self) -> Generator[None]:
-        """Look out until this is left; then every sign of ours is taken away."""
+        """Look out until this is left; then our signs are taken away, but for those of attempts we have given up."""
         thread = threading.Thread(target=self._look_on, name="lookout", daemon=True)
         thread.start()
         try:
@@ -112,26 +121,29 @@ class Lookout:
         finally:
             self._stopping.set()
             thread.join()
-            if self._lease is not None:
-                self._coordination.revoke(self._lease)
+            with suppress(Exception):  # a worker that leaves owes nobody a sign
+                self._show()
+                if self._lease is not None and not self._given_up:
+                    self._coordination.revoke(self._lease)
 
     @contextmanager
-    def showing(self, attempt: Attempt, until: Callable[[], float]) -> Generator[None]:
-        """Show a sign while an attempt runs; one that is through before the next look costs nothing."""
-        own = _Own(attempt, until)
+    def showing(self, attempt: Attempt, until: Callable[[], float]) -> Generator[OwnAttempt]:
+        """Show a sign from now on, and until the attempt that ran inside is closed, or seen closed."""
+        own = OwnAttempt(attempt, until)
         with self._lock:
             self._own[attempt.execution] = own
         try:
-            yield
+            self._show_at_once(own)
+            yield own
         finally:
             with self._lock:
                 del self._own[attempt.execution]
-                if own.sign is not None:
-                    self._ended.append(own.sign)
+                self._ended.append(own)
 
     def look(self) -> None:
         """Show ours, then look at the others', once."""
         self._show()
+        self._look_after_given_up()
         listed = self._coordination.list(SIGNS)
         if not isinstance(listed, Done):
             return
@@ -140,7 +152,7 @@ class Lookout:
         over = [sign for sign in signs if sign.until < now and sign.worker_id != self._worker_id]
         self._late = {sign.task_id: self._known(sign) for sign in over}
         for late in self._late.values():
-            if self._clock.now() >= late.not_before and late.nudges < len(_PAUSES):
+            if self._is_due(late) and self._is_first(late.sign):
                 self._nudge(late)
 
     def _look_on(self) -> None:
@@ -152,23 +164,56 @@ class Lookout:
 
     # ---- our own
 
+    def _show_at_once(self, own: OwnAttempt) -> None:
+        try:
+            with self._writing:
+                self._tell(own)
+        except Exception as error:  # noqa: BLE001  as below; the next look tries again
+            log.debug("a sign of life was not written at once: %s: %s", type(error).__name__, error)
+
     def _show(self) -> None:
         with self._lock:
             own, ended = tuple(self._own.values()), self._ended
             self._ended = []
-        if not own and not ended:
-            return
-        lease = self._leased()
-        for sign in ended:
-            self._coordination.swap(sign.key, sign.text(), None)
-        for each in own if lease is not None else ():
-            until = each.until()
-            if until != each.told:
-                self._write(each, until, lease)
+        for each in ended:
+            self._end(each)
+        with self._writing:
+            for each in own:
+                self._tell(each)
 
-    def _write(self, own: _Own, until: float, lease: str | None) -> None:
+    def _tell(self, own: OwnAttempt) -> None:
+        lease = self._leased()
+        until = own.until()
+        if lease is not None and until != own.told:
+            self._write(own, until, lease)
+
+    def _end(self, own: OwnAttempt) -> None:
+        """Take the sign of an attempt away that is closed; keep it, and nudge for it, if nobody says that it is."""
+        sign = own.sign or self._sign(own, own.until())
+        if own.closed or self._is_closed(sign):
+            self._coordination.swap(sign.key, sign.text(), None)
+        else:
+            self._given_up[sign.task_id] = _Late(sign, not_before=own.until())
+
+    def _look_after_given_up(self) -> None:
+        """Nudge for what we have given up ourselves. It takes no coordination store: that may be why we gave it up."""
+        for task_id, late in tuple(self._given_up.items()):
+            if late.nudges == len(_PAUSES) or (self._is_due(late) and self._nudge(late)):
+                del self._given_up[task_id]
+
+    def _is_closed(self, sign: Sign) -> bool:
+        """Return whether the orchestrator waits for nobody of this sign any more; a missing answer is no such word."""
+        seen = self._orchestrator.reload(sign.workflow_id, sign.task_id)
+        if not isinstance(seen, Done):
+            return False
+        return seen.value is None or not seen.value.status.is_open or seen.value.worker_id != sign.worker_id
+
+    def _sign(self, own: OwnAttempt, until: float) -> Sign:
         ends = self._clock.wall() + round((until - self._clock.now()) * 1000)
-        sign = Sign(own.attempt.workflow_id, own.attempt.task_id, self._worker_id, ends)
+        return Sign(own.attempt.workflow_id, own.attempt.task_id, self._worker_id, ends)
+
+    def _write(self, own: OwnAttempt, until: float, lease: str | None) -> None:
+        sign = self._sign(own, until)
         if own.sign is None:
             written = self._begin(sign, lease)
         else:
@@ -214,20 +259,22 @@ class Lookout:
         known = self._late.get(sign.task_id)
         return known if known is not None and known.sign == sign else _Late(sign)
 
-    def _nudge(self, late: _Late) -> None:
+    def _is_due(self, late: _Late) -> bool:
+        due = self._clock.now() >= late.not_before and late.nudges < len(_PAUSES)
+        if due:
+            late.not_before = self._clock.now() + _PAUSES[late.nudges]
+        return due
+
+    def _nudge(self, late: _Late) -> bool:
+        """Have the orchestrator look; return whether the attempt is closed by now."""
         sign = late.sign
-        late.not_before = self._clock.now() + _PAUSES[late.nudges]
-        if not self._is_first(sign):
-            return
         late.nudges += 1
         nudged = self._orchestrator.nudge(sign.workflow_id)
-        seen = self._orchestrator.reload(sign.workflow_id, sign.task_id)
-        if not isinstance(seen, Done) or not isinstance(nudged, Done):
-            return
-        still = seen.value is not None and seen.value.status.is_open and seen.value.worker_id == sign.worker_id
-        if not still:
-            log.info("worker %s fell silent; task %s was given up after a nudge", sign.worker_id, sign.task_id)
-            self._coordination.swap(sign.key, sign.text(), None)
+        if not isinstance(nudged, Done) or not self._is_closed(sign):
+            return False
+        log.info("worker %s fell silent; task %s was given up after a nudge", sign.worker_id, sign.task_id)
+        self._coordination.swap(sign.key, sign.text(), None)
+        return True
 
     def _is_first(self, sign: Sign) -> bool:
         """One worker nudges; if it dies, its mark goes with its term and another one does."""

@@ -1,4 +1,4 @@
-"""The poll loop: never more in hand than can be started at once, nothing polled that is not run.
+"""The poll loop: never more in hand than can be started at once, nothing polled that is not run or cannot be published.
 
 An attempt frees its place when only the report is left, so that the next task is asked for while the last one's result
 is on its way. (Conductor can do both in one request; if its answer is lost, nobody runs the task that was in it.)
@@ -50,6 +50,7 @@ class Worker:
         capacity: int,
         poll_interval: float,
         drain_limit: float,
+        trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._orchestrator = orchestrator
         self._run = run
@@ -62,6 +63,7 @@ class Worker:
         self._most = 2 * capacity
         self._poll_interval = poll_interval
         self._drain_limit = drain_limit
+        self._trouble = trouble
         self._draining = threading.Event()
         self._stopping = threading.Event()
         self._telling = threading.Lock()
@@ -100,12 +102,16 @@ class Worker:
         return 1 if self._broken else 0
 
     def _take(self, pool: ThreadPoolExecutor) -> int | None:
-        """Poll for what can be started now. ``None``: the orchestrator did not answer."""
+        """Poll for what can be started now. ``None``: it did not answer, or what an attempt needs does not."""
         self._changed.clear()
         self._reap()
         free = min(self._capacity - len(self._places), self._most - len(self._running))
         if free < 1:
             return 0
+        trouble = self._trouble()
+        if trouble is not None:
+            log.warning("taking no task: %s", trouble)
+            return None
         sent = self._clock.now()
         answer = self._orchestrator.poll(self._worker_id, self._task_names, free)
         if not isinstance(answer, Done):

@@ -29,6 +29,9 @@ _PLAN: Mapping[PlanKind, str] = {
 }
 
 _DOES: Mapping[str, str] = {
+    "PrepareWorkspace": "fetches its input",
+    "RunBody": "runs the body",
+    "ResumeBody": "goes on with the body",
     "ReloadTask": "checks its task",
     "OpenStaging": "opens its staging branch",
     "Upload": "uploads what it changed",
@@ -52,11 +55,6 @@ _DOES: Mapping[str, str] = {
     "CleanUp": "cleans up",
 }
 
-_HERE: Mapping[type[Command], str] = {
-    m.PrepareWorkspace: "fetches its input",
-    m.RunBody: "runs the body",
-    m.ResumeBody: "goes on with the body",
-}
 _TO: Mapping[type[Command], str] = {
     **dict.fromkeys((m.ReloadTask, m.ReadOwners, m.Report), ORCHESTRATOR),
     **dict.fromkeys((m.SettleIntents, m.ArmIntent, m.ConfirmIntent, m.SettleIntent, m.AcquireLease), COORDINATION),
@@ -99,7 +97,7 @@ def doing(asked: Command, branch: str) -> str:
     """Say what an execution does that asks for this."""
     if isinstance(asked, m.Publish):
         return f"asks to {plan(asked.plan, branch, short(asked.plan.commit))}"
-    return _HERE.get(type(asked)) or does(type(asked).__name__, branch)
+    return does(type(asked).__name__, branch)
 
 
 def answer(who: Recording, asked: Command, event: Event) -> str:

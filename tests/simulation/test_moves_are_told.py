@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
@@ -28,6 +29,8 @@ EVERYTHING = {
     "duplicates": 1,
     "crashes": 1,
 }
+#: What goes wrong with one execution.
+TROUBLES = {"losses": 1, "interrupts": 1, "refusals": 1, "lateness": 1, "late_landings": 1, "epochs": 1}
 
 #: How often a random run lets work go on, so that it comes to an end before everything has gone wrong.
 OFTEN = 0.9
@@ -39,6 +42,9 @@ TOLD = {
     "merge": ("stranger merge", "stranger merges FM0@A"),
     "delete": ("stranger delete", "stranger deletes main, which was at A"),
     "write": ("stranger write", "stranger leaves an uncommitted object on main"),
+    "interrupt": ("fault lose attempt", "e0 is told that its attempt is lost"),
+    "held up": ("e0 ReloadTask dropped, late", "e0 checks its task: its deadline is over"),
+    "epoch": ("coordination new epoch", "coordination stores epoch 1 of the policy"),
 }
 
 
@@ -54,7 +60,7 @@ def told(way: RunPath) -> list[str]:
 def test_a_rare_move_has_words_in_every_report(name: str) -> None:
     """L-10 for readers: who does what, in one sentence."""
     wanted, sentence = TOLD[name]
-    way = RunPath(Model(setting(Backing.CONDITIONAL, **EVERYTHING))).take("hand out").take(wanted)
+    way = RunPath(Model(setting(Backing.CONDITIONAL, **EVERYTHING, **TROUBLES))).take("hand out").take(wanted)
     assert told(way)[-1] == sentence
 
 
@@ -68,9 +74,10 @@ def test_a_branch_that_is_not_as_it_should_be_is_shown() -> None:
 @pytest.mark.parametrize("collector", ["collector", "early_collector"])
 def test_no_move_falls_back_to_its_bare_label(collector: str) -> None:
     """Every actor and every verb the model has is known to the reports."""
-    model = Model(setting(Backing.CONDITIONAL, attempts=2, **{**EVERYTHING, collector: True, "data_collector": True}))
+    collected = Model(setting(Backing.CONDITIONAL, **EVERYTHING, **{collector: True}, data_collector=True))
+    troubled = Model(setting(Backing.LOCKED, **TROUBLES))
     verbs: set[tuple[str, str]] = set()
-    for number in range(200):
+    for number, model in product(range(200), (collected, troubled)):
         random, world = Random(number), next(model.beginnings())[1]
         while moves := list(model.moves(world)):
             verbs.update((who, what) for (who, what, _), _ in moves if not who.startswith("e"))

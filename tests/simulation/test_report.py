@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from attrs import evolve
 
+from perago_core.attempt import messages as m
 from perago_core.machine.description import digest
 from perago_core.values import Backing
 from perago_report import Story, columns, page, sentences, sequence
@@ -100,7 +101,8 @@ def test_the_story_of_the_erased_publication_says_what_happened() -> None:
 
 
 def test_there_are_words_for_every_command() -> None:
-    assert {kind.__name__ for kind in EFFECTS} == set(sentences._DOES)  # pyright: ignore[reportPrivateUsage]
+    commands = {kind.__name__ for kind in (*EFFECTS, m.RunBody, m.ResumeBody)}
+    assert commands == set(sentences._DOES)  # pyright: ignore[reportPrivateUsage]
 
 
 @every

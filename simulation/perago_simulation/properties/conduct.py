@@ -82,6 +82,8 @@ def _what_landed_is_found(
     """
     if not setting.store.barrier or setting.losses != 1 or world.budget.losses or setting.strangers:
         return None
+    if setting.interrupts or setting.refusals:  # then it may fail for that reason
+        return None
     known = state.known
     # Both set: the read-back is what was lost, or what it showed was not what was planned.
     if not isinstance(asked.result, Failed) or known.uncertain is not (known.published is None):

@@ -6,13 +6,13 @@ Each clause is judged only where its excuse cannot apply: what a lost answer or 
 from __future__ import annotations
 
 from perago_core.values import Backing
-from perago_simulation.properties.safety import Property, When, disturbed
+from perago_simulation.properties.safety import Property, When, disturbed, troubled
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, DEAD, NOBODY, World
 
 
 def _no_name(setting: Setting, world: World) -> str | None:
-    if world.budget.losses != setting.losses:  # the clean-up itself may be what was lost
+    if troubled(setting, world):  # the clean-up itself may be what was lost or refused
         return None
     left = [run for run, _ in world.names if world.runs[run].fate is not DEAD]
     return f"names of executions that ended by themselves are left: {left}" if left else None
@@ -20,7 +20,7 @@ def _no_name(setting: Setting, world: World) -> str | None:
 
 def _no_lease(setting: Setting, world: World) -> str | None:
     # After a publication whose fate is not known the lease is kept on purpose: the next holder has to wait.
-    if world.budget.losses != setting.losses or disturbed(setting, world):
+    if troubled(setting, world) or disturbed(setting, world):
         return None
     holder = world.lease.holder
     if holder == NOBODY or world.runs[holder].fate is DEAD:
@@ -30,7 +30,7 @@ def _no_lease(setting: Setting, world: World) -> str | None:
 
 def _no_intent(setting: Setting, world: World) -> str | None:
     """An intent stays open at rest only behind a worker that died or could not find out."""
-    if not setting.ledger or setting.pauses or setting.losses or disturbed(setting, world):
+    if not setting.ledger or setting.pauses or troubled(setting, world) or disturbed(setting, world):
         return None
     left = [run for run in world.intents if world.runs[run].fate is not DEAD]
     return f"intents of executions that ended by themselves are open: {left}" if left else None

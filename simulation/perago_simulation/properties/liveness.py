@@ -120,7 +120,8 @@ def rarities(world: World) -> Rarities | None:
 def _fresh(setting: Setting, world: World) -> bool:
     """Say whether the newest attempt has one execution, which has not asked for anything yet, and no stranger came."""
     run = world.runs[-1]
-    if run.state is None or run.state.phase is not Phase.FENCE_1 or disturbed(setting, world):
+    first = Phase.WORKSPACE if setting.bodies else Phase.FENCE_1
+    if run.state is None or run.state.phase is not first or disturbed(setting, world):
         return False
     last = len(world.tasks) - 1
     return world.tasks[last].status is OPEN and [each.task for each in world.runs].count(last) == 1
@@ -128,6 +129,7 @@ def _fresh(setting: Setting, world: World) -> bool:
 
 def _nobody_else(setting: Setting, world: World) -> bool:
     alone = not world.requests and all(run.fate is not RUNNING for run in world.runs[:-1])
+    alone = alone and (world.rare is None or not world.rare.held)
     return _fresh(setting, world) and alone and world.lease.holder == NOBODY
 
 

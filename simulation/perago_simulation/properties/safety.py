@@ -56,6 +56,19 @@ def disturbed(setting: Setting, world: World) -> bool:
     return any(getattr(world.rare.left, name) != getattr(setting, name) for name in _DISTURBING)
 
 
+#: The budgets of what goes wrong with one execution besides a lost answer.
+_TROUBLING = ("interrupts", "refusals", "lateness")
+
+
+def troubled(setting: Setting, world: World) -> bool:
+    """Say whether an answer was lost, or an execution interrupted, refused or too late: that excuses what it leaves."""
+    if world.budget.losses != setting.losses:
+        return True
+    return world.rare is not None and any(
+        getattr(world.rare.left, name) != getattr(setting, name) for name in _TROUBLING
+    )
+
+
 def accepted(world: World) -> list[tuple[str, str]]:
     """Give every accepted result with the input of its task, oldest first."""
     return [(task.input, task.ref) for task in world.tasks if task.status is COMPLETED]

@@ -10,6 +10,9 @@ from perago_core.attempt import messages as m
 from perago_report.sentences import COLLECTOR, COORDINATION, FAULT, ORCHESTRATOR, READS, STORE, STRANGER, does, plan
 from perago_simulation.runs.replay import Step
 from perago_simulation.world.state import COMPLETED, OPEN, TARGET, World
+from perago_simulation.world.troubles import HELD_UP, LATE
+
+NETWORK = "network"
 
 #: Whom an execution talks to, by command, where it is not the store.
 _TO: Mapping[str, str] = {
@@ -18,6 +21,8 @@ _TO: Mapping[str, str] = {
     "Report": ORCHESTRATOR,
     "AcquireLease": COORDINATION,
     "AwaitTakeover": "",
+    "RunBody": "",
+    "ResumeBody": "",
 }
 Said: TypeAlias = Callable[[Any], str]
 
@@ -33,6 +38,9 @@ _ANSWER: Mapping[type, Said] = {
     m.ClaimStands: _claim,
     m.LeaseHeld: lambda event: "held now" if event.clean else "held now, after an unclean end",
     m.HeadSeen: lambda event: "gone" if event.head is None else f"sees {event.head.commit.ref}",
+    m.StagingWanted: lambda _event: "it wants to write already",
+    m.BodyDone: lambda event: "it changed something" if event.changed else "it changed nothing",
+    m.NothingStaged: lambda _event: "there is nothing to commit",
     m.IntentsSettled: lambda event: f"{', '.join(event.unresolved)} unresolved" if event.unresolved else "",
 }
 
@@ -82,6 +90,10 @@ def _execution(step: Step) -> str:
     doing = does(what, TARGET.branch)
     if about == "dropped":
         return f"{doing}: the request is lost"
+    if about == HELD_UP:
+        return f"{doing}: no answer, and the request is still on its way"
+    if about.endswith(LATE):
+        return f"{doing}: its deadline is over"
     if about == "landed, answer lost":
         return f"{doing}: done, but the answer is lost"
     if what == "Report":
@@ -149,5 +161,10 @@ _ELSEWHERE: Mapping[tuple[str, str], Callable[[Step, str], str]] = {
     (COLLECTOR, "remove claim"): lambda _step, about: f"removes the claim of {about}",
     (FAULT, "resend"): lambda _step, about: f"the transport sends the {about} again",
     (FAULT, "crash"): lambda _step, _about: "crashes",
+    (FAULT, "lose attempt"): lambda _step, _about: "is told that its attempt is lost",
+    (FAULT, "run out of time"): lambda _step, _about: "is told that its time is over",
+    (FAULT, "lose lease"): lambda _step, _about: "is told that its lease is lost",
+    (NETWORK, "land"): lambda _step, about: f"delivers the {about} late",
     (COORDINATION, "expire"): lambda _step, about: f"lets the {about} expire",
+    (COORDINATION, "new epoch"): lambda _step, about: f"stores epoch {about} of the policy",
 }

@@ -27,8 +27,18 @@ ALLOWS: Mapping[str, tuple[str, ...]] = {
     "reruns": ("rerun",),
     "terminations": ("terminate",),
     "resends": ("resend",),
+    "interrupts": ("lose attempt", "run out of time", "lose lease"),
+    "refusals": ("refused",),
+    "bodies": ("fails", "fails for good", "another's answer"),
+    "lateness": ("late", "lease too short"),
+    "late_landings": ("held up",),
+    "epochs": ("new epoch",),
 }
 FAULTS = tuple(kind for kinds in ALLOWS.values() for kind in kinds)
+#: The kinds that the end of a label tells: an execution asked for something, and this came of it.
+_ANSWERS = tuple(
+    kind for bound in ("losses", "refusals", "bodies", "lateness", "late_landings") for kind in ALLOWS[bound]
+)
 _ORDERS = frozenset({"give up", "deliver again", "requeue", "rerun", "terminate"})
 
 
@@ -37,7 +47,7 @@ def fault_of(label: Label) -> str | None:
     who, what, about = label
     if who in {"fault", "stranger", "coordination"} or what in _ORDERS:
         return what
-    return next((kind for kind in ("dropped", "answer lost", "stops waiting") if about.endswith(kind)), None)
+    return next((kind for kind in _ANSWERS if about.endswith(kind)), None)
 
 
 def actor_of(label: Label) -> str:

@@ -1,6 +1,7 @@
 """What each command of an execution does to the world, and what the execution is told.
 
-One command is one effect, at the grain of the ports. Publications are not here: the store takes them in steps.
+One command is one effect, at the grain of the ports. Publications are not here: the store takes them in steps. Nor
+are bodies: what comes of one is not for the world to say (``bodies``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import AttemptState
 from perago_core.attempt import messages as m
 from perago_core.machine.rows import Command
-from perago_core.results import Completed
+from perago_core.results import Completed, FailedTerminally
 from perago_core.values import CommitRef, Head, StagedRef
 from perago_simulation.world.history import commit, staged
 from perago_simulation.world.settings import Setting
@@ -22,6 +23,7 @@ from perago_simulation.world.state import (
     COMPLETED,
     DIRTY,
     FAILED,
+    FAILED_FOR_GOOD,
     MISSING,
     NOBODY,
     OPEN,
@@ -30,6 +32,7 @@ from perago_simulation.world.state import (
     Task,
     World,
     branch_of,
+    epoch_of,
     restarted,
     snapshot_of,
     with_task,
@@ -43,6 +46,10 @@ def _state(world: World, index: int) -> AttemptState:
     state = world.runs[index].state
     assert state is not None
     return state
+
+
+def _prepare(_setting: Setting, world: World, _index: int, _command: Command) -> tuple[World, Event]:
+    return world, _READY
 
 
 def _reload(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
@@ -117,7 +124,7 @@ def _settle_intents(_setting: Setting, world: World, index: int, _command: Comma
     others = [run for run in world.intents if run != index]
     deferred = tuple(run for run in others if world.tasks[world.runs[run].task].status is OPEN)
     kept = tuple(run for run in world.intents if run == index or run in deferred)
-    event = m.IntentsSettled(epoch=0, unresolved=tuple(f"e{run}" for run in deferred))
+    event = m.IntentsSettled(epoch_of(world), unresolved=tuple(f"e{run}" for run in deferred))
     return (world if kept == world.intents else world._replace(intents=kept)), event
 
 
@@ -200,7 +207,8 @@ def _report(_setting: Setting, world: World, index: int, command: m.Report) -> t
         return world, _REPORTED
     if isinstance(command.result, Completed):
         return with_task(world, at, task._replace(status=COMPLETED, winner=index, ref=command.result.ref)), _REPORTED
-    return with_task(world, at, task._replace(status=FAILED)), _REPORTED
+    failed = FAILED_FOR_GOOD if isinstance(command.result, FailedTerminally) else FAILED
+    return with_task(world, at, task._replace(status=failed)), _REPORTED
 
 
 def _clean_up(_setting: Setting, world: World, index: int, command: m.CleanUp) -> tuple[World, Event]:
@@ -218,10 +226,11 @@ _OPENED, _UPLOADED, _WAITED, _REVOKED, _PASSED = (
     m.BarrierPassed(),
 )
 _ARMED, _CONFIRMED, _SETTLED, _DROPPED = m.Armed(), m.Confirmed(), m.Settled(), m.Dropped()
-_REPORTED, _CLEANED = m.Reported(), m.CleanedUp()
+_READY, _REPORTED, _CLEANED = m.WorkspaceReady(), m.Reported(), m.CleanedUp()
 _NO_CLAIMS, _NO_LEASES = NotDone("this store keeps no claims"), Unknown("nobody grants leases here")
 
 EFFECTS: Mapping[type[Command], Effect] = {
+    m.PrepareWorkspace: _prepare,
     m.ReloadTask: _reload,
     m.OpenStaging: _open_staging,
     m.Upload: _upload,
@@ -262,6 +271,6 @@ def _unknown(kind: type[Command]) -> Event:
     return Unknown("no answer", left=("something",) if kind is m.CleanUp else ())
 
 
-_ASKED: tuple[type[Command], ...] = (*EFFECTS, m.Publish)
+_ASKED: tuple[type[Command], ...] = (*EFFECTS, m.RunBody, m.ResumeBody, m.Publish)
 #: For each command that may go unanswered, what its execution takes the silence for.
 LOST: Mapping[type[Command], Event] = {kind: _unknown(kind) for kind in _ASKED if kind.answers.unknown}

@@ -1,6 +1,7 @@
 """What seldom happens, and may happen at any moment while its budget lasts.
 
-Each is a function from a world to moves; ``RARITIES`` says which budget it spends. A model whose setting has none of
+Each is a function from a world to moves; ``RARITIES`` says which budget it spends; what goes wrong with one execution
+is in ``troubles``. A model whose setting has none of
 these budgets never comes here.
 """
 
@@ -14,6 +15,7 @@ from perago_simulation.world.collector import collect
 from perago_simulation.world.settings import RARE, Setting
 from perago_simulation.world.state import CANCELED, NOBODY, OPEN, Rare, Rarities, World, by_run, with_rare, with_task
 from perago_simulation.world.strangers import Moves
+from perago_simulation.world.troubles import landings
 
 if TYPE_CHECKING:
     from perago_simulation.world.model import Model
@@ -35,6 +37,7 @@ def rare_moves(model: Model, world: World) -> Moves:
         if budget := getattr(left, name):
             yield from happens(model, with_rare(world, left=left._replace(**{name: budget - 1})))
     yield from strangers.tidy(world)
+    yield from landings(model.setting, world)
     if model.setting.collects:
         yield from collect(model.setting, world, ended=model.has_ended(world))
 
@@ -88,6 +91,13 @@ def _resend(_model: Model, world: World) -> Moves:
             yield ("fault", "resend", f"publication of e{request.run}"), world._replace(requests=requests)
 
 
+def _decide_anew(_model: Model, world: World) -> Moves:
+    """Store the next epoch of the policy: whoever settles intents from now on is told of it."""
+    assert world.rare is not None
+    epoch = world.rare.epoch + 1
+    yield ("coordination", "new epoch", str(epoch)), with_rare(world, epoch=epoch)
+
+
 def _by_a_stranger(happens: Callable[[World], Moves]) -> Rarity:
     return lambda _model, world: happens(world)
 
@@ -101,4 +111,5 @@ RARITIES: Mapping[str, Rarity] = {
     "foreign_resets": _by_a_stranger(strangers.reset),
     "recreations": _by_a_stranger(strangers.delete),
     "foreign_writes": _by_a_stranger(strangers.write),
+    "epochs": _decide_anew,
 }

@@ -16,7 +16,7 @@ from perago_core.attempt import messages as m
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import Step
 from perago_core.values import Attempt
-from perago_simulation.world import strangers
+from perago_simulation.world import bodies, strangers
 from perago_simulation.world.effects import EFFECTS, LOST, published, refused
 from perago_simulation.world.faults import rare_moves, rare_of
 from perago_simulation.world.history import ROOT
@@ -25,6 +25,7 @@ from perago_simulation.world.state import (
     COMPLETED,
     DEAD,
     ENDED,
+    FAILED_FOR_GOOD,
     NOBODY,
     OPEN,
     RUNNING,
@@ -37,6 +38,7 @@ from perago_simulation.world.state import (
     World,
     attempt_of,
     by_run,
+    epoch_of,
     one_less,
     restarted,
     with_budget,
@@ -47,6 +49,7 @@ from perago_simulation.world.state import (
 )
 from perago_simulation.world.store import Store
 from perago_simulation.world.strangers import Label, Move, Moves
+from perago_simulation.world.troubles import troubles
 
 __all__ = ["Label", "Model", "Move", "Moves", "Part"]
 
@@ -96,6 +99,8 @@ class Model:
         """Say whether nothing is left to do: nobody works, nothing is on its way, and nothing more is handed out."""
         if world.requests or any(run.fate is RUNNING for run in world.runs):
             return False
+        if world.rare is not None and world.rare.held:
+            return False
         return self.has_ended(world)
 
     def has_ended(self, world: World) -> bool:
@@ -109,6 +114,8 @@ class Model:
         run = world.runs[index]
         if run.fate is RUNNING:
             yield from self._work(world, index, run)
+            if world.rare is not None:
+                yield from troubles(self, world, index, run)
 
     def _work(self, world: World, index: int, run: Run) -> Moves:
         assert run.state is not None
@@ -117,22 +124,29 @@ class Model:
         if isinstance(command, m.Publish):
             yield from self._send(world, index, command)
             return
-        after, event = EFFECTS[kind](self.setting, world, index, command)
-        yield (who, kind.__name__, type(event).__name__), self._tell(after, index, event)
+        after = world
+        if isinstance(command, m.RunBody | m.ResumeBody):
+            for about, answered in bodies.played(self.setting, run.state):
+                yield (who, kind.__name__, about), self.tell(world, index, answered)
+        else:
+            after, event = EFFECTS[kind](self.setting, world, index, command)
+            yield (who, kind.__name__, type(event).__name__), self.tell(after, index, event)
+        if isinstance(command, m.CommitStaging) and self.setting.bodies and self.setting.no_ops and after is not world:
+            yield (who, kind.__name__, m.NothingStaged.__name__), self.tell(world, index, m.NothingStaged())
         if world.budget.losses and command.answers.unknown:
             spent = one_less(world.budget, "losses")
             lost = LOST[kind]
-            yield (who, kind.__name__, "dropped"), self._tell(with_budget(world, spent), index, lost)
+            yield (who, kind.__name__, "dropped"), self.tell(with_budget(world, spent), index, lost)
             if after is not world:
                 landed = with_budget(after, spent)
-                yield (who, kind.__name__, "landed, answer lost"), self._tell(landed, index, lost)
+                yield (who, kind.__name__, "landed, answer lost"), self.tell(landed, index, lost)
 
     def _fire(self, state: AttemptState, event: Event) -> Step[Attempt, Known]:
         row, after, commands = self.table.fire(state, event)
         self.fired.add(row.id)
         return Step(after, commands)
 
-    def _tell(self, world: World, index: int, event: Event) -> World:
+    def tell(self, world: World, index: int, event: Event) -> World:
         """Let an execution learn an event and wait for what it asks next."""
         run = world.runs[index]
         assert run.state is not None
@@ -150,7 +164,7 @@ class Model:
         elif world.budget.losses:
             requests = tuple(each._replace(awaited=False) if each.run == index else each for each in world.requests)
             gone = world._replace(requests=requests, budget=one_less(world.budget, "losses"))
-            yield (who, "Publish", "stops waiting"), self._tell(gone, index, LOST[m.Publish])
+            yield (who, "Publish", "stops waiting"), self.tell(gone, index, LOST[m.Publish])
 
     # -----------------------------------------------------------------------------------------------------------------
     # The store, carrying out publications in two phases
@@ -172,7 +186,7 @@ class Model:
                 yield ("store", "begin", who), world._replace(requests=begun)
                 return
             gone = world._replace(requests=others)
-            told = self._tell(gone, request.run, refused(refusal)) if awaited else gone
+            told = self.tell(gone, request.run, refused(refusal)) if awaited else gone
             yield ("store", "refuse", f"{who}: {refusal}"), told
             return
         ref = self.store.installed(self.setting, world, request)
@@ -181,11 +195,11 @@ class Model:
             moved = with_rare(moved, hollow=tuple(sorted({*world.rare.hollow, ref})))
         yield (
             ("store", "install", f"{who}: {ref}"),
-            self._tell(moved, request.run, published(ref)) if awaited else moved,
+            self.tell(moved, request.run, published(ref)) if awaited else moved,
         )
         if awaited and world.budget.losses:
             spent = with_budget(moved, one_less(world.budget, "losses"))
-            lost = self._tell(spent, request.run, LOST[m.Publish])
+            lost = self.tell(spent, request.run, LOST[m.Publish])
             yield ("store", "install", f"{who}: {ref}, answer lost"), lost
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -206,7 +220,7 @@ class Model:
                 yield from self.deliver(spent, last, "deliver again")
         elif task.status is COMPLETED and (task.step + 1) % setting.steps:
             yield from self._hand_out(world, Task(task.step + 1, 1, task.ref))
-        elif task.status is not COMPLETED and task.number < setting.attempts:
+        elif task.status not in {COMPLETED, FAILED_FOR_GOOD} and task.number < setting.attempts:
             yield from self._hand_out(world, Task(task.step, task.number + 1, task.input))
         else:
             yield from self._start_next(world, task)
@@ -230,17 +244,18 @@ class Model:
         yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")
 
     def deliver(self, world: World, at: int, what: str) -> Moves:
-        """Start an execution. Workspace and body are local: done at once, with each result the setting allows."""
+        """Start an execution. Workspace and body are local: unless the setting says otherwise they are done at once."""
         index = len(world.runs)
-        attempt = attempt_of(self.setting, world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref=""), at, index)
-        for changed in (True, False):
-            if not (self.setting.changes if changed else self.setting.no_ops):
-                continue
-            state = self.table.start(attempt).state
-            for event in (m.WorkspaceReady(), m.BodyDone(attempt.execution, changed)):
-                state = self.step(state, event).state
-            body = "changed" if changed else "unchanged"
-            after = world._replace(runs=(*world.runs, Run(at, RUNNING, state)))
+        task = world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref="")
+        attempt = attempt_of(self.setting, task, at, index, epoch_of(world))
+        begun = self.table.start(attempt).state
+        if self.setting.bodies:
+            after = world._replace(runs=(*world.runs, Run(at, RUNNING, begun)))
+            yield ("orchestrator", what, f"t{at} to e{index}"), after
+            return
+        ready = self.step(begun, m.WorkspaceReady()).state
+        for body, event in bodies.ended(self.setting, attempt.execution):
+            after = world._replace(runs=(*world.runs, Run(at, RUNNING, self.step(ready, event).state)))
             yield ("orchestrator", what, f"t{at} to e{index} ({body})"), after
 
     # -----------------------------------------------------------------------------------------------------------------

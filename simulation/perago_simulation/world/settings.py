@@ -25,6 +25,11 @@ RARE: Mapping[str, str] = {
     "foreign_resets": "stranger's reset(s)",
     "recreations": "deletion(s) of the branch, made anew where it was",
     "foreign_writes": "stranger's uncommitted write(s)",
+    "interrupts": "interruption(s) from outside",
+    "refusals": "refused request(s) or failed bodies",
+    "lateness": "look(s) past the deadline",
+    "late_landings": "unanswered request(s) that land later",
+    "epochs": "new epoch(s) of the policy",
 }
 
 
@@ -40,7 +45,12 @@ class Setting(Value):
     still lives.
 
     The rare ones, see ``RARE``: ``requeues`` hand an open task out again under its id, ``reruns`` one of a workflow
-    that has ended; ``resends`` are copies of a publication made by the transport. With ``collector`` somebody removes
+    that has ended; ``resends`` are copies of a publication made by the transport; ``interrupts`` tell an execution, at
+    any moment and rightly or not, that its attempt, its time or its lease is lost; ``refusals`` refuse what was asked
+    for, or let a body fail; ``lateness`` is a clock that shows a deadline to be over; ``late_landings`` are unanswered
+    requests of any kind that land at any later time; ``epochs`` are policies decided anew under way. With ``bodies``
+    workspace and body take moves of their own, and a body may ask for a place to write while it runs; with
+    ``read_only`` it must not. With ``collector`` somebody removes
     names and claims that are no longer needed; with ``early_collector`` claims of every attempt that has ended, which
     is wrong and is here to show why; with ``data_collector`` also the data of staged commits nobody holds any more.
     """
@@ -68,6 +78,13 @@ class Setting(Value):
     foreign_resets: int = field(default=0, validator=count)
     recreations: int = field(default=0, validator=count)
     foreign_writes: int = field(default=0, validator=count)
+    interrupts: int = field(default=0, validator=count)
+    refusals: int = field(default=0, validator=count)
+    lateness: int = field(default=0, validator=count)
+    late_landings: int = field(default=0, validator=count)
+    epochs: int = field(default=0, validator=count)
+    bodies: bool = field(default=False, validator=flag)
+    read_only: bool = field(default=False, validator=flag)
     collector: bool = field(default=False, validator=flag)
     early_collector: bool = field(default=False, validator=flag)
     data_collector: bool = field(default=False, validator=flag)
@@ -80,6 +97,8 @@ class Setting(Value):
     def bounds(self) -> str:
         """Say what was explored, in one line."""
         bodies = " or ".join(name for name, on in (("changed", self.changes), ("unchanged", self.no_ops)) if on)
+        bodies = f"that only read {bodies}" if self.read_only else bodies
+        bodies += ", one move at a time" if self.bodies else ""
         rare = "".join(f", {getattr(self, name)} {what}" for name, what in RARE.items() if getattr(self, name))
         collector = ", a collector that is too early" if self.early_collector else ", a collector"
         collector += " of data too" if self.data_collector else ""

@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple, TypedDict, Unpack
 
 from perago_core.attempt import AttemptState
+from perago_core.machine.rows import Command
 from perago_core.plan import PublishPlan
 from perago_core.values import Attempt, Claim, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_simulation.world.settings import Setting
@@ -17,10 +18,12 @@ from perago_simulation.world.settings import Setting
 TARGET = Target("lake", "main")
 
 OPEN, COMPLETED, FAILED, TIMED_OUT, CANCELED = "open", "completed", "failed", "timed out", "canceled"
+FAILED_FOR_GOOD = "failed for good"
 _STATUS = {
     OPEN: TaskStatus.IN_PROGRESS,
     COMPLETED: TaskStatus.COMPLETED,
     FAILED: TaskStatus.FAILED,
+    FAILED_FOR_GOOD: TaskStatus.FAILED_WITH_TERMINAL_ERROR,
     TIMED_OUT: TaskStatus.TIMED_OUT,
     CANCELED: TaskStatus.CANCELED,
 }
@@ -107,6 +110,18 @@ class Rarities(NamedTuple):
     foreign_resets: int
     recreations: int
     foreign_writes: int
+    interrupts: int
+    refusals: int
+    lateness: int
+    late_landings: int
+    epochs: int
+
+
+class HeldUp(NamedTuple):
+    """A request nobody waits for any more, and which may land at any later time: whose it is, and what it asks for."""
+
+    run: int
+    command: Command
 
 
 CLEAN, DIRTY, MISSING = "clean", "dirty", "missing"
@@ -117,7 +132,8 @@ class Rare(NamedTuple):
 
     ``branch``: whether the target carries uncommitted objects, or has been deleted; then ``head`` is where it was.
     ``removed``: what strangers took off the branch, which is no broken promise of ours. ``swept``: the steps for which
-    the collector has met a barrier after their last name was gone. ``hollow``: commits whose data is gone.
+    the collector has met a barrier after their last name was gone. ``hollow``: commits whose data is gone. ``held``:
+    unanswered requests that have not landed yet. ``epoch``: the epoch of the policy.
     """
 
     left: Rarities
@@ -126,6 +142,8 @@ class Rare(NamedTuple):
     removed: tuple[str, ...] = ()
     swept: tuple[int, ...] = ()
     hollow: tuple[str, ...] = ()
+    held: tuple[HeldUp, ...] = ()
+    epoch: int = 0
 
 
 class World(NamedTuple):
@@ -178,6 +196,8 @@ class Changed(TypedDict, total=False):
     removed: tuple[str, ...]
     swept: tuple[int, ...]
     hollow: tuple[str, ...]
+    held: tuple[HeldUp, ...]
+    epoch: int
 
 
 def with_rare(world: World, **changes: Unpack[Changed]) -> World:
@@ -197,6 +217,11 @@ def branch_of(world: World) -> str:
     return CLEAN if world.rare is None else world.rare.branch
 
 
+def epoch_of(world: World) -> int:
+    """Give the epoch of the policy that is stored."""
+    return 0 if world.rare is None else world.rare.epoch
+
+
 def removed_by_strangers(world: World) -> tuple[str, ...]:
     """Name the commits strangers took off the branch: that they are gone breaks no promise of ours."""
     return () if world.rare is None else world.rare.removed
@@ -210,7 +235,7 @@ def restarted(world: World) -> World:
 
 
 @cache
-def attempt_of(setting: Setting, task: Task, task_index: int, run: int) -> Attempt:
+def attempt_of(setting: Setting, task: Task, task_index: int, run: int, epoch: int = 0) -> Attempt:
     """Give the pinned attempt of an execution; two deliveries of one task differ in nothing but their execution id."""
     return Attempt(
         workflow_id="wf",
@@ -224,6 +249,8 @@ def attempt_of(setting: Setting, task: Task, task_index: int, run: int) -> Attem
         backing=setting.backing,
         poll_count=task.polls,
         ledger=setting.ledger,
+        read_only=setting.read_only,
+        epoch=epoch,
     )
 
 

@@ -263,7 +263,7 @@ CASES = [
 ]
 
 
-@pytest.mark.clause("P-12", "P-34", "R-22")
+@pytest.mark.clause("P-12", "P-34", "R-22", "C11")
 @pytest.mark.parametrize(("backing", "ledger", "phase", "event", "expected"), CASES)
 def test_failure_is_reported_as_failed_and_nothing_is_published(
     backing: Backing, ledger: bool, phase: Phase, event: Event, expected: Classification
@@ -278,7 +278,7 @@ def test_failure_is_reported_as_failed_and_nothing_is_published(
     assert path.asked.count("Report") == 1
 
 
-@pytest.mark.clause("R-23")
+@pytest.mark.clause("R-23", "T-O12")
 def test_intent_that_was_armed_is_settled_when_nothing_was_published() -> None:
     """T-O12, R-23, CW-17; rows Z5 ZU5 ZX3: a refused attempt leaves no open intent, whatever became of its report."""
     for backing, _ in BACKINGS:

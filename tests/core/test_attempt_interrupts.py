@@ -100,6 +100,7 @@ def test_interruption_while_finding_out_ends_without_success(backing: Backing) -
             assert step(state, event).state.known.uncertain
 
 
+@pytest.mark.clause("T-W8")
 def test_interruption_changes_nothing_once_the_result_is_on_its_way() -> None:
     """Rule 4, S-32; rows AL- DE- LL- of REPORT and after: the state stays and keeps waiting for the same answer."""
     seen: set[object] = set()
@@ -142,7 +143,7 @@ def test_interruption_of_a_claim_is_silent(event: Event) -> None:
 # What is dropped, what is refused
 
 
-@pytest.mark.clause("P-40")
+@pytest.mark.clause("P-40", "T-P6")
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize(
     "event",

@@ -315,7 +315,7 @@ def test_completed_is_never_said_out_of_uncertainty(attempt: Attempt) -> None:
     assert reasons == ({"read only"} if attempt.read_only else expected)
 
 
-@pytest.mark.clause("P-11")
+@pytest.mark.clause("P-11", "T-P12")
 @on_every_way
 def test_output_is_the_input_or_what_this_execution_published(attempt: Attempt) -> None:
     """S-06, P-11, T-P12; maintenance may name the head that already holds its very content (H-12, H-23)."""

@@ -231,6 +231,7 @@ def test_body_that_asked_for_staging_and_changed_nothing_is_a_no_op(backing: Bac
     assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=backing is Backing.LOCKED)
 
 
+@pytest.mark.clause("T-P8")
 @every_backing
 def test_upload_that_leaves_nothing_to_commit_is_a_no_op(backing: Backing, ledger: bool) -> None:
     """S-12, T-P8; row C2: equal content gives no empty commit and the output is the input."""
@@ -300,7 +301,7 @@ def test_owners_are_asked_about_once_each_in_a_fixed_order() -> None:
     assert m.ReadOwners((("workflow-1", "task-0"), ("workflow-1", "task-1"))) in path.commands
 
 
-@pytest.mark.clause("H-07", "H-08")
+@pytest.mark.clause("H-07", "H-08", "T-O15")
 @every_backing
 def test_named_fresh_reads_are_made_as_often_as_documented_and_nothing_else_is_read_again(
     backing: Backing, ledger: bool
@@ -339,6 +340,7 @@ def _plans(path: Path) -> list[PublishPlan]:
 # The whole table
 
 
+@pytest.mark.clause("T-O25")
 def test_every_row_is_fired_by_some_way() -> None:
     """Row coverage, T-O25: no row is there for show, and none is reached only by a state made by hand."""
     found = walk(all_attempts())

@@ -597,7 +597,7 @@ def test_policy_epoch_that_moved_refuses() -> None:
     assert result.result.refusal.classification is Classification.POLICY_CHANGED
 
 
-@pytest.mark.clause("S-38", "H-01", "H-03", "H-04")
+@pytest.mark.clause("S-38", "H-01", "H-03", "H-04", "T-P4")
 def test_costs_are_flat_in_history_branches_and_settled_intents() -> None:
     """H-01, H-02, H-03, H-04, S-38, P-14, T-P4: the same calls at any depth, and each head is opened once or twice."""
     for backing, ledger in BACKINGS:
@@ -649,7 +649,7 @@ def seed_history(world: World, size: int) -> None:
             world.coordination().create_if_absent(key, text)
 
 
-@pytest.mark.clause("H-02", "H-30")
+@pytest.mark.clause("H-02", "H-30", "T-O17", "T-O18")
 def test_meter_counts_operations_apart_from_hops() -> None:
     """H-02, H-05, H-30, T-O17, T-O18: built into the wrapper, each call charged to one class, the sum is the total."""
     world = World()

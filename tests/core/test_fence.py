@@ -95,6 +95,7 @@ def verdict(decision: Decision) -> str:
     return decision.refusal.classification.value if isinstance(decision, Refused) else decision.verdict
 
 
+@pytest.mark.clause("T-F5")
 @pytest.mark.parametrize(("seen", "changed", "unchanged"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 @pytest.mark.parametrize("backing", Backing)
 def test_decision_is_the_table(backing: Backing, seen: Head | None, changed: str, unchanged: str) -> None:

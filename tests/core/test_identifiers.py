@@ -5,6 +5,11 @@ The identifiers are those of protocol.md, section 1.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from perago_simulation.mutants.known_bugs import LESSONS
 from perago_simulation.properties.register import REGISTER
 from tests.specs.clauses import marked
 
@@ -35,6 +40,36 @@ def test_every_capability_is_shown_by_a_test_or_left_to_somebody() -> None:
     assert CAPABILITIES - shown == {*LEFT_TO_ADAPTERS}
 
 
-def test_every_mark_names_a_clause_or_a_capability() -> None:
+def test_every_mark_names_a_clause_a_capability_or_a_lesson() -> None:
     """A mark with a typing mistake would show nothing."""
-    assert {*marked()} <= CAPABILITIES | {each.id for each in REGISTER}
+    assert {*marked()} <= CAPABILITIES | {*LESSONS} | {each.id for each in REGISTER}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is cited resolves
+
+ROOT = Path(__file__).parents[2]
+FAMILIES = "S|L|M|ST|OR|CO|RC|RT|P|W|H|R|K|D|F|CW|N"
+IDENTIFIER = re.compile(rf"(?<![\w-])(?:(?:{FAMILIES})-\d{{1,2}}[a-d]?|T-[OWPF]\d{{1,2}})(?![\w-]| -\d)")
+#: A line of a table, or the bold beginning of a rule.
+DEFINITION = re.compile(r"^\| ([A-Z]+-[A-Z]?\d+[a-d]?) \||\*\*([A-Z]+-\d+[a-d]?)\.?\*\*", re.MULTILINE)
+PAGES = ("clauses.md", "properties.md", "cluster.md", "protocol.md")
+
+
+def cited() -> Iterator[tuple[str, str]]:
+    """Give every identifier with the file that cites it; what stands before a negative number belongs to a drawing."""
+    for folder in ("perago_core", "adapters", "simulation", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield from ((each, path.name) for each in IDENTIFIER.findall(path.read_text("utf-8")))
+
+
+def test_every_identifier_that_is_cited_has_a_line_in_the_specification() -> None:
+    pages = [(ROOT / "specs" / page).read_text("utf-8") for page in PAGES]
+    defined = {table or rule for page in pages for table, rule in DEFINITION.findall(page)}
+    assert {(each, where) for each, where in cited() if each not in defined} == set()
+
+
+def test_no_identifier_means_two_things() -> None:
+    """The lettered properties of the three machines beside the attempt are in a page of their own, and nowhere else."""
+    lines = [table for table, _ in DEFINITION.findall((ROOT / "specs" / "clauses.md").read_text("utf-8"))]
+    assert sorted(lines) == sorted(set(lines))

@@ -163,7 +163,7 @@ def test_a_request_that_contradicts_itself_cannot_exist(wrong: dict[str, Any]) -
         evolve(request(), **wrong)
 
 
-@pytest.mark.clause("W-16")
+@pytest.mark.clause("W-16", "T-W13")
 def test_the_constants_are_the_documented_ones() -> None:
     """W-16, W-22, T-W13: ten seconds to live by default, five failures, local deadline before the store's."""
     budget = PublishBudget()
@@ -226,6 +226,7 @@ def test_a_contended_lock_is_refused_at_once() -> None:
     assert world.locked()
 
 
+@pytest.mark.clause("T-W12")
 def test_two_executions_in_one_process_contend_like_two_processes() -> None:
     """T-W12, S-23: the same ports, the same clock, another execution id: busy. The lock is not reentrant."""
     world = World()
@@ -310,6 +311,7 @@ def turned_to(run: LeaseRun, phase: l.Phase) -> LeaseRun:
     return run
 
 
+@pytest.mark.clause("T-W4")
 def test_a_token_that_was_taken_by_another_is_a_loss() -> None:
     """T-W4, T-W5: exactly the next number or nothing; a failed condition is a loss, not a warning."""
     world = World()
@@ -512,7 +514,7 @@ def lost_ways() -> list[tuple[l.LeaseState, Event]]:
     ]
 
 
-@pytest.mark.clause("S-25")
+@pytest.mark.clause("S-25", "T-W3")
 @pytest.mark.parametrize(("state", "event"), lost_ways())
 def test_lost_is_immediate_absorbing_and_asks_for_nothing(state: l.LeaseState, event: Event) -> None:
     """S-25, W-21, T-W3, W-01: the very step that learns of it returns it, with no command and no way back."""
@@ -544,6 +546,7 @@ def test_a_clean_release_leaves_nothing_to_wait_for() -> None:
     assert held(world.acquire("execution-2")) == l.LeaseHold("lease-2", 2, VALID, clean=True)
 
 
+@pytest.mark.clause("T-W6")
 def test_wanting_to_release_ends_the_hold_at_once() -> None:
     """T-W6: nothing passes the validity check between the wish and its execution."""
     run = World().acquire()
@@ -582,6 +585,7 @@ def test_a_crash_between_mark_and_end_is_a_clean_release() -> None:
     assert held(world.acquire("execution-2")).clean
 
 
+@pytest.mark.clause("T-W11")
 def test_a_release_after_a_successor_took_over_is_quiet_and_touches_nothing() -> None:
     """T-W11, F-10, S-25: the swap finds another record; the successor keeps lock, lease and token."""
     world = World()

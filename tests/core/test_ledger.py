@@ -173,6 +173,7 @@ def test_an_operation_id_is_read_back_from_its_pointer(repository: str, branch: 
 # Arm
 
 
+@pytest.mark.clause("T-O27")
 def test_an_armed_intent_is_found_under_each_of_its_targets_and_no_other() -> None:
     """R-01, S-18, T-O8, T-O27."""
     world, intent = _armed(MAIN, FAR, operation_id="op/1 ü")
@@ -190,6 +191,7 @@ def test_open_intents_are_listed_in_a_fixed_order() -> None:
     assert done(run(ledger.list_open(MAIN), world)) == ("op-1", "op-2", "op-3")
 
 
+@pytest.mark.clause("T-O24")
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST])
 @pytest.mark.parametrize("at", range(3))
 def test_arming_survives_a_lost_answer(fault: Fault, at: int) -> None:
@@ -248,6 +250,7 @@ def test_a_confirmed_intent_carries_every_published_ref(fault: Fault | None) -> 
     assert done(run(read_record(Intent, records.intent_key("op-1")), world)) == confirmed
 
 
+@pytest.mark.clause("T-O4")
 def test_a_partly_published_intent_is_never_confirmed() -> None:
     """T-O4: the full list of targets or nothing; and only once."""
     world, intent = _armed(MAIN, FAR)
@@ -294,7 +297,7 @@ def test_settling_writes_settlement_then_audit_then_closes() -> None:
     assert audit.movements == stands.movements
 
 
-@pytest.mark.clause("S-21")
+@pytest.mark.clause("S-21", "T-O6")
 def test_the_first_settlement_stands() -> None:
     """S-21, T-O6: losing the race is success, and the kind is the winner's."""
     world, intent = _armed()

@@ -29,6 +29,7 @@ TARGETS = st.builds(Target, TEXTS, TEXTS)
 NAMES = st.builds(staging_name, TARGETS, TEXTS, NUMBERS, NUMBERS, TEXTS, st.uuids().map(str))
 
 
+@pytest.mark.clause("T-P3")
 @given(NAMES)
 def test_name_has_only_letters_digits_underscore_and_dash(name: str) -> None:
     """P-41, T-P3: stores refuse anything else; and it is not so long that one would."""

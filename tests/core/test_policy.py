@@ -276,7 +276,7 @@ def test_one_success_in_thirty_is_enough() -> None:
     assert ports.count("probe") == 30
 
 
-@pytest.mark.clause("W-10")
+@pytest.mark.clause("W-10", "T-W7")
 def test_the_stored_decision_is_read_again_before_each_probe() -> None:
     """W-10, T-W7, N-09: one read a probe, in turn; a decision that appears after the first probe ends the probing."""
     cluster = Cluster()
@@ -303,7 +303,7 @@ def test_enable_gives_up_after_ten_probes_and_stores_nothing() -> None:
     assert cluster.stored() == []
 
 
-@pytest.mark.clause("W-15")
+@pytest.mark.clause("W-15", "T-F1")
 @pytest.mark.parametrize("silence", list(p.OnIndeterminate))
 def test_a_disproof_is_not_asked_again(silence: p.OnIndeterminate) -> None:
     """T-F1, W-15: "not implemented" is an answer. ``auto`` stores it as disproved, whatever silence would do."""
@@ -329,6 +329,7 @@ def test_a_disproof_after_silence_is_a_disproof() -> None:
     assert [each.evidence for each in cluster.stored()] == [p.Evidence.DISPROVED]
 
 
+@pytest.mark.clause("T-W1")
 @given(st.lists(st.text(), min_size=1, max_size=30), st.sampled_from(p.OnIndeterminate))
 def test_silence_never_becomes_disproof(reasons: list[str], silence: p.OnIndeterminate) -> None:
     """T-W1: transient failures poison nobody, whatever they say; with ``fail`` nothing is stored at all."""
@@ -395,7 +396,7 @@ def test_the_highest_epoch_counts() -> None:
     assert latest_decision([]) is None
 
 
-@pytest.mark.clause("S-28")
+@pytest.mark.clause("S-28", "T-W2")
 @pytest.mark.parametrize("policy", [p.Policy.AUTO, p.Policy.ENABLE])
 @pytest.mark.parametrize("mishap", [DROPPED, REFUSED, LOST])
 def test_nobody_decides_without_having_read(policy: p.Policy, mishap: Mishap) -> None:

@@ -330,6 +330,7 @@ def test_an_unanswered_authority_or_target_defers() -> None:
             assert world.entries == entries
 
 
+@pytest.mark.clause("T-O3")
 def test_accepted_while_only_armed_is_rolled_forward() -> None:
     """D-6, T-O3, CW-21, CW-22: the crash between report and confirmation is no rollback."""
     for movement in ("ours", "buried"):
@@ -396,7 +397,7 @@ def test_exclusive_recovery_needs_grounds() -> None:
             Recovery("op-1", MAIN, Mode.EXCLUSIVE, "operator", grounds=grounds)
 
 
-@pytest.mark.clause("R-16")
+@pytest.mark.clause("R-16", "T-O2", "T-O26")
 @pytest.mark.parametrize("backing", Backing)
 def test_going_back_shows_the_movement_and_leaves_the_authoritys_view(backing: Backing) -> None:
     """R-16, T-O2, T-O26, D-5: the head is the input again, and the audit says from where."""
@@ -617,7 +618,7 @@ def test_an_intent_is_settled_from_whichever_target_it_is_found_under() -> None:
     _assert_recovered(world, intent, K.NOT_PUBLISHED)
 
 
-@pytest.mark.clause("R-31")
+@pytest.mark.clause("R-31", "T-O8")
 def test_recovery_looks_at_the_intents_own_branch() -> None:
     """T-O8, R-20, R-31: two branches of one repository with equal heads; only the one named is looked at and moved."""
     world, _ = scene("dead", "ours", confirmed=True, intent=intent_of(EU))
@@ -696,7 +697,7 @@ def test_a_live_owner_is_left_alone(status: TaskStatus, movement: str, mode: Mod
     assert (world.entries, world.heads(), world.names) == (entries, heads, set())
 
 
-@pytest.mark.clause("L-06", "L-10")
+@pytest.mark.clause("L-06", "L-10", "T-O13")
 def test_the_advised_action_helps() -> None:
     """T-O13, L-06, L-10: what each refusal tells a person to do makes the next sweep succeed."""
     world, intent = scene("running", "ours")
@@ -737,6 +738,7 @@ def test_the_advised_action_helps() -> None:
     assert "restore the accepted commit" in _one(world).next_action
 
 
+@pytest.mark.clause("T-O10")
 def test_a_record_that_vanishes_was_settled_by_somebody_else() -> None:
     """CW-27, T-O10, T-O7."""
     for mode in Mode:
@@ -749,6 +751,7 @@ def test_a_record_that_vanishes_was_settled_by_somebody_else() -> None:
         _assert_recovered(world, intent, K.ABANDONED)
 
 
+@pytest.mark.clause("T-O11")
 def test_a_confirmation_that_lands_after_the_listing_is_seen() -> None:
     """T-O11: the record is read afresh, never from the listing."""
     world, intent = scene("dead", "ours")
@@ -836,7 +839,7 @@ def _calls_of(world: World, mode: Mode) -> int:
     return len(copied.calls)
 
 
-@pytest.mark.clause("S-21", "L-06")
+@pytest.mark.clause("S-21", "L-06", "T-O28")
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("name", SCENES)
 def test_a_fault_at_any_single_call_changes_nothing_in_the_end(name: str, fault: Fault) -> None:
@@ -880,7 +883,7 @@ def test_a_rollback_that_died_anywhere_is_finished_without_moving_anything_else(
         _assert_recovered(world, intent, K.ROLLED_BACK if back else K.ABANDONED)
 
 
-@pytest.mark.clause("L-07")
+@pytest.mark.clause("L-07", "T-O7")
 @pytest.mark.parametrize("name", SCENES)
 def test_two_sweeps_at_once_both_end_with_one_audit(name: str) -> None:
     """L-07, D-9, T-O7: every way of interleaving them once and once again."""
@@ -1125,6 +1128,7 @@ def test_sweeping_costs_the_same_with_any_number_of_settled_intents_and_other_ta
     assert costs == {13}
 
 
+@pytest.mark.clause("T-O21")
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_branch_that_went_back_or_vanished_is_kept_for_a_person(*, missing: bool) -> None:
     """R-12, T-O21: in every mode."""

@@ -226,6 +226,7 @@ def test_every_call_has_exactly_two_failpoints() -> None:
     }
 
 
+@pytest.mark.clause("T-O19")
 @pytest.mark.parametrize(
     ("port", "method"),
     [("store", "publsh"), ("stor", "publish"), ("store", "read"), ("store", "sink"), ("clock", "now")],

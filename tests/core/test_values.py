@@ -385,6 +385,7 @@ def test_what_does_not_fit_is_named_with_its_numbers(
 TIMES = st.floats(min_value=0, max_value=1e6) | st.integers(min_value=0, max_value=10**6) | st.just(inf)
 
 
+@pytest.mark.clause("T-P5")
 @given(st.fixed_dictionaries({each.name: TIMES for each in fields(PublishBudget)}), TIMES)
 def test_a_budget_is_refused_or_sound_and_never_changed(given_: dict[str, float], response_timeout: float) -> None:
     """T-P5: warnings never shorten, lengthen or hide anything."""

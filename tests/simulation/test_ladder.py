@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from perago_core.attempt import ATTEMPT
 from perago_core.values import Backing
 from perago_simulation.catalogue.ladder import (
@@ -49,6 +51,7 @@ def test_every_registered_hole_is_registered_once_and_says_why() -> None:
     assert len({(entry["backing"], entry["property"]) for entry in register()}) == len(register())
 
 
+@pytest.mark.clause("C7")
 def test_an_atomic_store_has_no_hole_within_a_workflow() -> None:
     """Architecture 5, C7: nothing is left where head and claim move in one step, not even with a stranger.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, TESTED, mutants_of
+from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, mutants_of
 from perago_simulation.mutants.sensitivity import DETECTIONS
 from perago_simulation.properties.liveness import LEADS, REST
 from perago_simulation.properties.order import CLAUSES
@@ -35,7 +35,7 @@ Bugs other teams have had (T-O, T-W, T-P, T-F, C1 to C11), each as a mutant, in 
 
 def properties_text(tests: Mapping[str, Sequence[str]]) -> str:
     """Write the register with the tests marked with each clause, the explored properties and the lessons."""
-    return "\n".join((*_clauses(tests), *_explored(), *_order(), *_lessons())) + "\n"
+    return "\n".join((*_clauses(tests), *_explored(), *_order(), *_lessons(tests))) + "\n"
 
 
 def _clauses(tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -73,9 +73,9 @@ def _order() -> Iterator[str]:
     yield from (f"* **{each.id}**: {each.says}." for each in CLAUSES)
 
 
-def _lessons() -> Iterator[str]:
+def _lessons(tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield from (LESSONS_HEADING, "| Lesson | Where it went |", "|---|---|")
     for each in LESSONS:
         bugs = ", ".join(f"*{name}*" for name in mutants_of(each))
-        where = f"mutant {bugs}" if bugs else f"`{TESTED[each]}`" if each in TESTED else ELSEWHERE[each]
-        yield f"| {each} | {where} |"
+        shown = [*([f"mutant {bugs}"] if bugs else ()), *(f"`{test}`" for test in tests.get(each, ()))]
+        yield f"| {each} | {'; '.join(shown) or ELSEWHERE[each]} |"

@@ -9,7 +9,9 @@ no connection                               not done    nothing was sent
                                                         that others kept changing (423 before 1.64.1, 429 since)
 500 with ``predicate failed``               not done    the step that lost the race is not repeated, and did nothing
 499, 408                                    unknown     lakeFS says so also when it did what it was asked
-3xx                                         unknown     not lakeFS's; whoever redirects may have passed the request on
+3xx, or 2xx that lakeFS does not document   unknown     not lakeFS's; whoever redirects, or shows a page with 200, may
+                                                        have passed the request on. Counterexample: a login page in
+                                                        place of 204 was taken for a name dropped, and it stood
 any other 5xx                               unknown     it may have failed after it had done it
 time-out, lost connection, broken answer    unknown     a timed-out merge or reset has usually landed
 ==========================================  ==========  ==============================================================
@@ -18,9 +20,11 @@ time-out, lost connection, broken answer    unknown     a timed-out merge or res
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
 import urllib3
 from lakefs_sdk.exceptions import ApiException, OpenApiException
@@ -32,6 +36,11 @@ T = TypeVar("T")
 
 #: Says nothing of what was done.
 _AMBIGUOUS = (HTTPStatus.REQUEST_TIMEOUT, 499)
+#: Changes that answer 204, as every deletion does: a commit record, a reset.
+_SILENT = re.compile(r".*/repositories/[^/]+/(commits|branches/[^/]+/hard_reset)")
+_BRANCHES = re.compile(r".*/repositories/[^/]+/branches")
+_OBJECT = re.compile(r".*/repositories/[^/]+/refs/[^/]+/objects")
+_COMMIT_ID = re.compile(rb'"?[0-9a-f]{64}"?')
 _LOST_THE_RACE = "predicate failed"
 #: Answers to a read, or to an upload, that pass: a branch that others change, a server that is busy, restarting or
 #: behind a gateway.
@@ -175,10 +184,33 @@ def message_of(body: str) -> str:
     return " ".join((body if message is None else message).split())
 
 
-def checked(response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
-    """Give back the answer to a raw request, or raise what it says went wrong."""
-    if response.status >= HTTPStatus.BAD_REQUEST:
+def checked(response: urllib3.BaseHTTPResponse, *wanted: int) -> urllib3.BaseHTTPResponse:
+    """Give back the answer to a raw request if its status is one of these, or raise what it says went wrong."""
+    if response.status not in wanted:
         raise HttpError(response.status, response.data)
+    return response
+
+
+def documented(method: str, url: str, response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
+    """Give back an answer of lakeFS to a request of the SDK, which takes any 2xx for what it asked for.
+
+    What has nothing to say is 204 and empty, an object is bytes, a new branch is a commit's id in plain text, whatever
+    type it claims, and everything else is JSON.
+    """
+    status, path = response.status, urlsplit(url).path
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return response
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if method == "DELETE" or _SILENT.fullmatch(path):
+        fits = status == HTTPStatus.NO_CONTENT and not response.data
+    elif _OBJECT.fullmatch(path):
+        fits = status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT) and kind != "text/html"
+    elif method == "POST" and _BRANCHES.fullmatch(path):
+        fits = status == HTTPStatus.CREATED and _COMMIT_ID.fullmatch(response.data.strip()) is not None
+    else:
+        fits = status in (HTTPStatus.OK, HTTPStatus.CREATED) and kind == "application/json"
+    if not fits:
+        raise HttpError(status, f"not an answer of lakeFS to {method} {path}: {kind or 'no type'}")
     return response
 
 

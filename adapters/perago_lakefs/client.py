@@ -13,11 +13,13 @@ judge.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -42,7 +44,7 @@ from lakefs_sdk.models.upload_part_from import UploadPartFrom
 
 from perago_core.ports import Stored
 from perago_core.values import Commit, CommitRef
-from perago_lakefs.answers import Problem, Refused, is_missing, is_passing
+from perago_lakefs.answers import Problem, Refused, Uncertain, documented, is_missing, is_passing
 
 T = TypeVar("T")
 Json: TypeAlias = Any
@@ -59,6 +61,8 @@ CONTENT_TYPE = "application/octet-stream"
 _PAUSES = (0.1, 0.3, 1.0)
 #: Bytes that go from a file to a socket at once.
 _BLOCK = 1 << 17
+#: What is read of an object.
+_OBJECT = ("path", "physical_address", "checksum", "size_bytes")
 #: How many scratch branches a process remembers to have seen.
 _SEEN = 1000
 
@@ -174,8 +178,19 @@ def _sdk(connection: Connection, pool: urllib3.PoolManager) -> Any:  # noqa: ANN
     make: Any = LakeFSClient
     sdk = make(configuration)
     # The SDK's own pool would repeat a lost PUT three times, and open as many connections again.
-    sdk._api.rest_client.pool_manager = pool  # noqa: SLF001  it has no other way in
+    sdk._api.rest_client.pool_manager = _Checking(pool)  # noqa: SLF001  it has no other way in
     return sdk
+
+
+@frozen
+class _Checking:
+    """The pool as the SDK uses it: an answer that lakeFS does not document is none."""
+
+    pool: urllib3.PoolManager
+
+    def request(self, method: str, url: str, **given: Any) -> urllib3.BaseHTTPResponse:  # noqa: ANN401  as the SDK
+        """Send one request of the SDK."""
+        return documented(method, url, self.pool.request(method, url, **given))
 
 
 #: Keyed by process as well: a connection that a fork shares with its parent would mix up their answers.
@@ -290,12 +305,12 @@ class Client:
             sample_data=None,
             read_only=None,
         )
-        self._change(self._sdk.repositories_api.create_repository, creation)
+        _value(self._change(self._sdk.repositories_api.create_repository, creation))
 
     def create_branch(self, repository: str, name: str, at: str) -> None:
         """Create a hidden branch at a commit."""
         creation = BranchCreation(name=name, source=at, hidden=True)
-        self._change(self._sdk.branches_api.create_branch, repository, creation)
+        _value(self._change(self._sdk.branches_api.create_branch, repository, creation))
 
     def delete_branch(self, repository: str, name: str) -> None:
         """Delete a branch; if it is not there, it need not be."""
@@ -304,7 +319,7 @@ class Client:
 
     def create_tag(self, repository: str, name: str, at: str) -> None:
         """Create a tag at a commit."""
-        self._change(self._sdk.tags_api.create_tag, repository, TagCreation(id=name, ref=at))
+        _value(self._change(self._sdk.tags_api.create_tag, repository, TagCreation(id=name, ref=at)))
 
     def delete_tag(self, repository: str, name: str) -> None:
         """Delete a tag; if it is not there, it need not be."""
@@ -329,19 +344,19 @@ class Client:
     def upload(self, repository: str, branch: str, path: str, content: bytes) -> None:
         """Write one small object."""
         upload = self._sdk.objects_api.upload_object
-        self._change(upload, repository, branch, path, content=content)
+        _value(self._change(upload, repository, branch, path, content=content))
 
     def commit_branch(self, repository: str, branch: str, message: str, metadata: Mapping[str, str]) -> Commit:
         """Commit what a branch carries uncommitted."""
         creation = CommitCreation(message=message, metadata=dict(metadata), date=None, allow_empty=None)
-        return _commit(self._change(self._sdk.commits_api.commit, repository, branch, creation))
+        return _commit(_value(self._change(self._sdk.commits_api.commit, repository, branch, creation)))
 
     def merge(self, repository: str, source: str, branch: str, message: str, metadata: Mapping[str, str]) -> CommitRef:
         """Merge into a branch as one commit whose only parent is the branch's head."""
         said = dict(metadata)
         merge = Merge(message=message, metadata=said, strategy=None, force=None, allow_empty=None, squash_merge=True)
         send = self._sdk.refs_api.merge_into_branch
-        return CommitRef(self._move(send, repository, source, branch, merge).reference)
+        return CommitRef(_value(self._move(send, repository, source, branch, merge)).reference)
 
     def hard_reset(self, repository: str, branch: str, to: str) -> None:
         """Move a branch to wherever a name is, whatever it was at before."""
@@ -368,11 +383,12 @@ class Client:
 
         def read(after: str) -> tuple[Json, str, bool]:
             page: Json = json.loads(self._read(send, repository, ref, after=after, amount=PAGE, **given).raw_data)
-            return page["results"], page["pagination"]["next_offset"], page["pagination"]["has_more"]
+            with as_described("a page of objects"):
+                turn = page["pagination"]
+                return list(page["results"]), str(turn["next_offset"]), bool(turn["has_more"])
 
         for page in _pages(read):
-            for each in page:
-                yield Stored(each["path"], each["physical_address"], each["checksum"], each["size_bytes"])
+            yield from map(stored_object, page)
 
     def tail(self, repository: str, ref: str, path: str, start: int) -> bytes:
         """Read a small object, or the end of a large one, from a byte on; all of it from a server without ranges."""
@@ -393,7 +409,7 @@ class Client:
             mtime=None,
             content_type=CONTENT_TYPE,
         )
-        self._change(
+        made = self._change(
             self._sdk._api.call_api,  # noqa: SLF001  as above
             "/repositories/{repository}/branches/{branch}/objects",
             "PUT",
@@ -401,17 +417,22 @@ class Client:
             [("path", stored.path)],
             {"Accept": "application/json", "Content-Type": "application/json"},
             body=creation,
-            response_types_map={},
+            response_types_map={"201": "ObjectStats"},
             auth_settings=["basic_auth"],
             _return_http_data_only=True,
         )
+        if _value(made).path != stored.path:
+            raise Uncertain(
+                f"expected lakeFS to answer with the object it linked as {stored.path!r}; found another answer"
+            )
 
     def delete_objects(self, repository: str, branch: str, paths: Sequence[str]) -> tuple[str, ...]:
         """Delete up to ``DELETIONS`` objects of a branch; say which were not, and why: lakeFS answers 200 all the same.
 
         lakeFS also says 200 of a branch that does not exist.
         """
-        gone = self._change(self._sdk.objects_api.delete_objects, repository, branch, PathList(paths=list(paths)))
+        send = self._sdk.objects_api.delete_objects
+        gone = _value(self._change(send, repository, branch, PathList(paths=list(paths))))
         return tuple(f"{each.path!r}: {each.message}" for each in gone.errors)
 
     def sign(self, repository: str, branch: str, path: str) -> SignedAddress:
@@ -428,11 +449,12 @@ class Client:
             content_type=CONTENT_TYPE,
             mtime=None,
         )
-        self._change(self._sdk.staging_api.link_physical_address, repository, branch, stored.path, about)
+        _value(self._change(self._sdk.staging_api.link_physical_address, repository, branch, stored.path, about))
 
     def begin_parts(self, repository: str, branch: str, path: str) -> SignedUpload:
         """Begin an upload in parts."""
-        begun = self._change(self._sdk.experimental_api.create_presign_multipart_upload, repository, branch, path)
+        send = self._sdk.experimental_api.create_presign_multipart_upload
+        begun = _value(self._change(send, repository, branch, path))
         return SignedUpload(str(begun.upload_id), str(begun.physical_address))
 
     def sign_part(self, repository: str, branch: str, path: str, upload: SignedUpload, number: int) -> str:
@@ -449,7 +471,7 @@ class Client:
             physical_address=upload.physical, parts=sent, content_type=CONTENT_TYPE
         )
         send = self._sdk.experimental_api.complete_presign_multipart_upload
-        made = self._change(send, repository, branch, upload.upload_id, path, completion)
+        made = _value(self._change(send, repository, branch, upload.upload_id, path, completion))
         # The address that comes back is only the end of it, which cannot be linked elsewhere.
         return Stored(path, upload.physical, str(made.checksum), int(made.size_bytes))
 
@@ -489,7 +511,7 @@ class Client:
             raise
 
     def _read(self, call: Callable[..., Any], *given: object, **named: object) -> Any:  # noqa: ANN401  as the SDK
-        return self.again(lambda: self._send(self.connection.timeout, call, *given, **named))
+        return self.again(lambda: _value(self._send(self.connection.timeout, call, *given, **named)))
 
     def _change(self, call: Callable[..., Any], *given: object, **named: object) -> Any:  # noqa: ANN401  as the SDK
         return self._send(self.connection.timeout, call, *given, **named)
@@ -501,7 +523,8 @@ class Client:
         if self._within is not None:
             timeout = min(timeout, self._left(self._within))
         self.count()
-        return call(*given, **named, _request_timeout=timeout)
+        with as_described("an answer"):
+            return call(*given, **named, _request_timeout=timeout)
 
     def _left(self, within: float) -> float:
         left = within - (time.monotonic() - self._began)
@@ -518,8 +541,39 @@ def _pages(read: Callable[[str], tuple[Json, str, bool]]) -> Iterator[Json]:
     """Give the pages of a listing. ``read``: one page, the name after which the next one comes, and if there is one."""
     after, more = "", True
     while more:
-        page, after, more = read(after)
+        page, following, more = read(after)
+        if more and following <= after:
+            raise Uncertain(f"expected a page after {after!r}; found that the next one begins at {following!r}")
+        after = following
         yield page
+
+
+def _value(found: Any) -> Any:  # noqa: ANN401  as the SDK
+    """Give what the SDK made of an answer; it makes nothing of a status that is not documented."""
+    if found is None:
+        raise Uncertain("expected an answer as lakeFS documents it; found another status with 2 in front")
+    return found
+
+
+@contextmanager
+def as_described(what: str) -> Generator[None]:
+    """Read JSON that must be as lakeFS describes it; where it is not, nobody can tell what has happened."""
+    try:
+        yield
+    except Problem:
+        raise  # those are known, and a read is asked again
+    except (KeyError, TypeError, ValueError, AttributeError) as surprise:
+        found = " ".join(f"{type(surprise).__name__}: {surprise}".split())
+        raise Uncertain(f"expected {what} as lakeFS describes it; found something else: {found}") from None
+
+
+def stored_object(found: Json) -> Stored:
+    """Read the description of one object."""
+    with as_described("an object"):
+        path, address, checksum, size = (found[name] for name in _OBJECT)
+        if not (isinstance(path, str) and isinstance(address, str) and isinstance(checksum, str)):
+            raise TypeError(f"{path!r}, {address!r}, {checksum!r} are not texts")
+        return Stored(path, address, checksum, operator.index(size))
 
 
 def _commit(found: Any) -> Commit:  # noqa: ANN401  as the SDK

@@ -30,24 +30,25 @@ SECRET = "never to be seen"  # noqa: S105  it is none
 class Server:
     """Answers every request with one status and body, and counts them; so many seconds pass after each byte."""
 
-    def __init__(self, status: int, body: bytes = b"", pause: float = 0.0) -> None:
+    def __init__(self, status: int, body: bytes = b"", pause: float = 0.0, *, kind: str = "application/json") -> None:
         self.asked: list[str] = []
-        asked = self.asked
+        self.status, self.body, self.kind = status, body, kind
+        server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def answer(self) -> None:
-                asked.append(f"{self.command} {self.path}")
+                server.asked.append(f"{self.command} {self.path}")
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if status == 0:
+                if server.status == 0:
                     self.connection.shutdown(socket.SHUT_RDWR)
                     return
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
+                self.send_response(server.status)
+                self.send_header("Content-Type", server.kind)
+                self.send_header("Content-Length", str(len(server.body)))
                 self.send_header("Retry-After", "3600")  # whoever obeys does not come back
                 self.end_headers()
-                for byte in body:
-                    self.wfile.write(bytes([byte]))
+                for piece in (bytes([each]) for each in server.body) if pause else (server.body,):
+                    self.wfile.write(piece)
                     time.sleep(pause)
 
             do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  names of the base class

@@ -39,9 +39,7 @@ def opened(client: Client, repository: str, ref: str, path: str) -> BinaryIO:
 
     def signed(position: int) -> urllib3.BaseHTTPResponse:
         """Ask for an address each time: it expires."""
-        redirection = transfer.open(place, {**query, "presign": "true"}, {})
-        redirection.drain_conn()
-        return transfer.open_at(redirection.headers["Location"], _from(position) if position else {})
+        return transfer.open_at(transfer.signed(place, query), _from(position) if position else {})
 
     return _stream(signed(0), signed)
 

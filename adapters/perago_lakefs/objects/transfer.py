@@ -101,24 +101,37 @@ class Transfer:
 
     def send(self, path: str, query: Query, body: Body, headers: Mapping[str, str]) -> Json:
         """Stream a body to lakeFS, more than once if need be, and give the JSON it answers with."""
-        return json.loads(self._stream(body, lambda: self._request("POST", path, query, body, headers)).data)
+        return json.loads(self._stream(body, lambda: self._request("POST", path, query, body, headers), 201).data)
 
     def send_to(self, url: str, body: Body, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Stream a body to a pre-signed address, which must not learn who we are; give the headers of the answer."""
-        return self._stream(body, lambda: self._request_signed("PUT", url, body, headers)).headers
+        return self._stream(body, lambda: self._request_signed("PUT", url, body, headers), 200, 201).headers
 
     def open(self, path: str, query: Query, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        """Begin to read from lakeFS; whoever reads the answer closes it. A redirection is given, not followed."""
-        return self._client.again(lambda: checked(self._request("GET", path, query, None, headers, preload=False)))
+        """Begin to read from lakeFS; whoever reads the answer closes it."""
+        return self._client.again(
+            lambda: checked(self._request("GET", path, query, None, headers, preload=False), 200, 206)
+        )
+
+    def signed(self, path: str, query: Query) -> str:
+        """Ask lakeFS for a signed address to read from, which it gives as a redirection; it is not followed."""
+        asked = self._client.again(
+            lambda: checked(self._request("GET", path, {**query, "presign": "true"}, None, {}), 302, 307)
+        )
+        return asked.headers["Location"]
 
     def open_at(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Begin to read from a pre-signed address, which must not learn who we are."""
-        return self._client.again(lambda: checked(self._request_signed("GET", url, None, headers, preload=False)))
+        return self._client.again(
+            lambda: checked(self._request_signed("GET", url, None, headers, preload=False), 200, 206)
+        )
 
-    def _stream(self, body: Body, send: Callable[[], urllib3.BaseHTTPResponse]) -> urllib3.BaseHTTPResponse:
+    def _stream(
+        self, body: Body, send: Callable[[], urllib3.BaseHTTPResponse], *wanted: int
+    ) -> urllib3.BaseHTTPResponse:
         def from_the_beginning() -> urllib3.BaseHTTPResponse:
             body.rewind()
-            return checked(send())
+            return checked(send(), *wanted)
 
         return self._client.again(from_the_beginning)
 

@@ -21,11 +21,11 @@ from contextlib import suppress
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from perago_core.ports import Stored
 from perago_lakefs.answers import Problem, Uncertain, described, was_refused
-from perago_lakefs.client import CONTENT_TYPE, DELETIONS, Client, Storage
+from perago_lakefs.client import CONTENT_TYPE, DELETIONS, Client, Storage, stored_object
 from perago_lakefs.objects.transfer import LARGE, Body, Transfer, Window, body_of
 
 _PLAIN: Final = {"Content-Type": CONTENT_TYPE}
@@ -61,7 +61,7 @@ def upload(branch: Branch, path: str, data: BinaryIO) -> Stored:
 def _through(branch: Branch, path: str, body: Body, headers: Mapping[str, str]) -> Stored:
     place = f"/repositories/{quote(branch.repository, safe='')}/branches/{quote(branch.name, safe='')}/objects"
     made = Transfer(branch.client).send(place, {"path": path}, body, headers)
-    return Stored(path, made["physical_address"], made["checksum"], made["size_bytes"])
+    return evolve(stored_object(made), path=path)
 
 
 def _signed(branch: Branch, path: str, body: Window, storage: Storage) -> Stored:

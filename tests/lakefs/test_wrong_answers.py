@@ -31,7 +31,7 @@ CALLS: dict[str, Callable[[LakeFSStore], Any]] = {
     "reset": lambda store: store.publish(
         PublishPlan(PlanKind.RETURN, TARGET, COMMIT, COMMIT, Condition.NONE, name=NAME)
     ),
-    "write": lambda store: store.sink(TARGET, NAME).write("data.txt", io.BytesIO(b"x")),
+    "put": lambda store: store.sink(TARGET, NAME).put("data.txt", io.BytesIO(b"x")),
     "link": lambda store: store.sink(TARGET, NAME).link((LINKED,)),
     "delete": lambda store: store.sink(TARGET, NAME).link((), ("data.txt",)),
     "list": lambda store: store.sink(TARGET, NAME).list(),
@@ -71,7 +71,10 @@ def test_an_answer_that_is_not_documented_is_never_done(call: str, monkeypatch: 
 
 def test_a_listing_whose_pages_do_not_go_on_ends() -> None:
     """Counterexample, seen: ``has_more`` with the same offset for ever was 112 requests in five seconds."""
-    page = {"results": [], "pagination": {"has_more": True, "next_offset": "", "results": 0, "max_per_page": 1}}
+    page: dict[str, Any] = {
+        "results": [],
+        "pagination": {"has_more": True, "next_offset": "", "results": 0, "max_per_page": 1},
+    }
     server = Server(200, json.dumps(page).encode())
     with server.running() as store:
         answers = (store.read("lake", COMMIT).list(), store.staging_names("lake"))

@@ -16,8 +16,9 @@ How to read it
 * The other backings add claim and owner rule for all, revocation and barrier for ``conditional`` and ``locked``, the
   lease, a third fence and the takeover wait for ``locked``. They change which rows are reachable, not who decides.
 * Two partial orders carry the weight: *name before last fence before send*, and *revoke before barrier before observe
-  before send* (with a lease also *lease before fence 3*, *lease before observe*). No row puts anything between
-  observing the head and sending the plan: HEAD leads to PUBLICATION and nowhere in between.
+  before send* (with a lease also *lease before fence 3*, *lease before observe*). ``conditional`` has no lease, so it
+  also lists the claims *after* the barrier: whoever published before it is then on record and can be judged (L-02). No
+  row puts anything between observing the head and sending the plan: HEAD leads to PUBLICATION and nowhere in between.
 * Any answer that is not *done* leads to a report of failure, to silence, or, for a publication outside ``soft``, to
   finding out. Going to CLEAN_UP without a report is silence: the attempt is not ours to speak for.
 * Then: publish, report, clean up. What the ledger wants (confirm, settle) comes after the report, because everything
@@ -324,6 +325,8 @@ def clean_up(attempt: Attempt, known: Known, _event: object) -> Command:
 STRONG = ("atomic", "conditional", "locked")
 #: The backings that act by a revocable name.
 BY_NAME = ("conditional", "locked")
+#: The backings that judge the claims before they revoke, or revoke nothing. A lease keeps a late claimant from sending.
+JUDGES_FIRST = ("soft", "atomic", "locked")
 
 
 class Way(NamedTuple):
@@ -443,12 +446,11 @@ def stale(prefix: str, phase: P) -> tuple[On, ...]:
 
 
 def guarded(prefix: str, event: type[Event], **also: str) -> tuple[On, ...]:
-    """Rows to the next safeguard once the claims are judged and, with a ledger, the intents are clear."""
+    """Rows on, once the claims are judged and, with a ledger, the intents are clear: to the lease, or to the head."""
     observe: tuple[P, Ask] = (P.INTENT, arm_intent) if event is m.IntentsSettled else (P.HEAD, read_head)
     return (
         On(f"{prefix}1", event, when(backing="locked", **also), P.LEASE, acquire_lease),
-        On(f"{prefix}2", event, when(backing="conditional", **also), P.REVOCATION, revoke_older),
-        On(f"{prefix}3", event, when(backing=("atomic", "soft"), **also), *observe),
+        On(f"{prefix}3", event, when(backing=("soft", "atomic", "conditional"), **also), *observe),
     )
 
 
@@ -536,14 +538,17 @@ TABLE: tuple[Wait, ...] = (
     )),
 
     wait(P.CLAIM, m.MakeClaim, fails="KX", not_done=FAIL, outside=CLAIMING, rows=(
-        On("K1", m.ClaimStands, when(claim="ours"), P.CLAIMS, list_claims),
+        On("K1", m.ClaimStands, when(claim="ours", backing=JUDGES_FIRST), P.CLAIMS, list_claims),
+        On("K4", m.ClaimStands, when(claim="ours", backing="conditional"), P.REVOCATION, revoke_older,
+           note="claims are listed past the barrier: a zombie that claims and publishes before it is then on record"),
         On("K2", m.ClaimStands, when(claim="not ours"), P.CLEAN_UP, clean_up,
            note="silent: a FAILED from the duplicate would end the winner's attempt, because both share the task id"),
         On("K3", Unknown, ALWAYS, P.CLAIM_CHECK, read_claim),
     )),
 
     wait(P.CLAIM_CHECK, m.ReadClaim, outside=CLAIMING, rows=(
-        On("Q1", m.ClaimRead, when(claim="ours"), P.CLAIMS, list_claims),
+        On("Q1", m.ClaimRead, when(claim="ours", backing=JUDGES_FIRST), P.CLAIMS, list_claims),
+        On("Q4", m.ClaimRead, when(claim="ours", backing="conditional"), P.REVOCATION, revoke_older),
         On("Q2", m.ClaimRead, when(claim="not ours"), P.CLEAN_UP, clean_up),
         On("Q3", Unknown, ALWAYS, P.CLEAN_UP, clean_up),
     )),
@@ -584,8 +589,9 @@ TABLE: tuple[Wait, ...] = (
     )),
 
     wait(P.BARRIER, m.PassBarrier, fails="AX", not_done=FAIL, unknown=FAIL, outside=HOLDING, rows=(
-        On("A1", m.BarrierPassed, when(ledger="on"), P.INTENT, arm_intent),
-        On("A2", m.BarrierPassed, when(ledger="off"), P.HEAD, read_head),
+        On("A1", m.BarrierPassed, when(ledger="on", backing=JUDGES_FIRST), P.INTENT, arm_intent),
+        On("A2", m.BarrierPassed, when(ledger="off", backing=JUDGES_FIRST), P.HEAD, read_head),
+        On("A3", m.BarrierPassed, when(backing="conditional"), P.CLAIMS, list_claims),
     )),
 
     wait(P.INTENT, m.ArmIntent, fails="MX", not_done=FAIL, unknown=FAIL, outside=LAST, rows=(
@@ -628,9 +634,11 @@ TABLE: tuple[Wait, ...] = (
         *stale("RF", P.OWN_FENCE),
     )),
 
-    wait(P.READ_BACK, m.ReadCommit, fails="YX", unknown=FAIL, outside=RESOLVING, rows=(
+    wait(P.READ_BACK, m.ReadCommit, outside=RESOLVING, rows=(
         On("Y1", m.CommitSeen, when(effect="ours"), P.REPORT, report_published),
         On("Y2", m.CommitSeen, when(effect="not ours"), P.REPORT, report_failed),
+        On("YX1", Unknown, ALWAYS, P.OWN_HEAD, read_head,
+           note="it landed, so the head may show it: a lost answer to a read costs no second computation"),
     )),
 
     wait(P.REPORT, m.Report, outside=REPORTED, rows=(

@@ -205,12 +205,19 @@ StartAgain(these) == {[request EXCEPT !.begun = FALSE] : request \in these}
 
 \* Where the branch record carries the claim, raising it changes the record: updates that were begun start again.
 K1_ListClaims(r) ==
-    /\ Waits(r, "CLAIM") /\ InTheWay(r) = {}
+    /\ Waits(r, "CLAIM") /\ InTheWay(r) = {} /\ Backing # "conditional"
     /\ claims' = Append(claims, MyClaim(r))
     /\ raised' = IF ConditionalClaim THEN [raised EXCEPT ![Task(r).step] = r] ELSE raised
     /\ requests' = IF ConditionalClaim THEN StartAgain(requests) ELSE requests
     /\ WaitFor(r, "CLAIMS")
     /\ UNCHANGED <<head, names, tasks, lease, foreign, budget>>
+
+\* `conditional` lists the claims past the barrier: a zombie that claims and publishes before it is then on record.
+K4_RevokeOlder(r) ==
+    /\ Waits(r, "CLAIM") /\ InTheWay(r) = {} /\ Backing = "conditional"
+    /\ claims' = Append(claims, MyClaim(r))
+    /\ WaitFor(r, "REVOCATION")
+    /\ UNCHANGED <<head, names, raised, requests, tasks, lease, foreign, budget>>
 
 \* Silent: a FAILED from the duplicate would end the winner's attempt, because both share the task id.
 K2_CleanUp(r) ==
@@ -229,8 +236,7 @@ Alone(r) == Others(r, ClaimsOfTask(r)) = {}
 
 L1_ReadOwners(r)    == Waits(r, "CLAIMS") /\ ~Alone(r) /\ Listed(r, "OWNERS")
 LG1_AcquireLease(r) == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing = "locked"      /\ Listed(r, "LEASE")
-LG2_RevokeOlder(r)  == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing = "conditional" /\ Listed(r, "REVOCATION")
-LG3_ReadHead(r)     == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing = "atomic"      /\ Listed(r, "HEAD")
+LG3_ReadHead(r)     == Waits(r, "CLAIMS") /\ Alone(r) /\ Backing # "locked"      /\ Listed(r, "HEAD")
 
 Standing(t) ==
     CASE tasks[t].status = "completed"               -> "accepted"
@@ -243,8 +249,7 @@ Asked(r, phase) ==
         /\ UNCHANGED world
 
 NG1_AcquireLease(r) == Waits(r, "OWNERS") /\ Backing = "locked"      /\ Asked(r, "LEASE")
-NG2_RevokeOlder(r)  == Waits(r, "OWNERS") /\ Backing = "conditional" /\ Asked(r, "REVOCATION")
-NG3_ReadHead(r)     == Waits(r, "OWNERS") /\ Backing = "atomic"      /\ Asked(r, "HEAD")
+NG3_ReadHead(r)     == Waits(r, "OWNERS") /\ Backing # "locked"      /\ Asked(r, "HEAD")
 
 -----------------------------------------------------------------------------
 (* A-6 under `locked`: the lease, the takeover wait, the third fence *)
@@ -274,11 +279,13 @@ V1_PassBarrier(r) ==
     /\ WaitFor(r, "BARRIER")
     /\ UNCHANGED <<head, claims, raised, requests, tasks, lease, foreign, budget>>
 
-A2_ReadHead(r) ==
-    /\ Waits(r, "BARRIER")
+Passed(r, phase) ==
     /\ requests' = IF Barrier THEN StartAgain(requests) ELSE requests
-    /\ WaitFor(r, "HEAD")
+    /\ WaitFor(r, phase)
     /\ UNCHANGED <<head, names, claims, raised, tasks, lease, foreign, budget>>
+
+A2_ReadHead(r)   == Waits(r, "BARRIER") /\ Backing # "conditional" /\ Passed(r, "HEAD")
+A3_ListClaims(r) == Waits(r, "BARRIER") /\ Backing = "conditional" /\ Passed(r, "CLAIMS")
 
 -----------------------------------------------------------------------------
 (* A-7, A-8: the publish fence. `Objection` is the owner rule: Nothing, or *)
@@ -519,11 +526,11 @@ Row(r) ==
     \/ F1_OpenStaging(r) \/ F3_ReadHead(r) \/ F5_MakeClaim(r) \/ F6_OpenStaging(r) \/ FX1_CleanUp(r) \/ FX4_Report(r)
     \/ S1_Upload(r) \/ S2_ReloadTask(r) \/ U1_CommitStaging(r) \/ C1_ReloadTask(r) \/ CX1_Report(r)
     \/ G1_ReadHead(r) \/ G3_MakeClaim(r) \/ GX1_CleanUp(r) \/ GX4_Report(r)
-    \/ K1_ListClaims(r) \/ K2_CleanUp(r)
-    \/ L1_ReadOwners(r) \/ LG1_AcquireLease(r) \/ LG2_RevokeOlder(r) \/ LG3_ReadHead(r)
-    \/ NG1_AcquireLease(r) \/ NG2_RevokeOlder(r) \/ NG3_ReadHead(r)
+    \/ K1_ListClaims(r) \/ K2_CleanUp(r) \/ K4_RevokeOlder(r)
+    \/ L1_ReadOwners(r) \/ LG1_AcquireLease(r) \/ LG3_ReadHead(r)
+    \/ NG1_AcquireLease(r) \/ NG3_ReadHead(r)
     \/ T1_ReloadTask(r) \/ T2_AwaitTakeover(r) \/ TX1_Report(r) \/ D1_ReloadTask(r)
-    \/ J1_RevokeOlder(r) \/ JX1_CleanUp(r) \/ V1_PassBarrier(r) \/ A2_ReadHead(r)
+    \/ J1_RevokeOlder(r) \/ JX1_CleanUp(r) \/ V1_PassBarrier(r) \/ A2_ReadHead(r) \/ A3_ListClaims(r)
     \/ H1_Publish(r) \/ H2_Publish(r) \/ H3_Publish(r) \/ H4_Report(r) \/ H5_Report(r)
     \/ P1_Report(r) \/ P2_ReadCommit(r) \/ P3_Report(r) \/ PX1_Report(r)
     \/ Y1_Report(r) \/ Y2_Report(r)

@@ -344,7 +344,7 @@ def test_lost_claim_is_silent(backing: Backing, ledger: bool) -> None:
 
 @every_strong_backing
 def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool) -> None:
-    """Architecture 5, T-W9, S-40, F-10; rows K3 Q1 Q2 Q3: ours goes on; another's, none, still unknown are silent."""
+    """Architecture 5, T-W9, S-40, F-10; rows K3 Q1 to Q4: ours goes on; another's, none, still unknown are silent."""
     attempt = make_attempt(backing, ledger=ledger)
     lost: Choices = {Phase.CLAIM: Unknown("timeout")}
     mine = claim_of(attempt, None)
@@ -352,7 +352,8 @@ def test_unknown_claim_is_read_back_by_its_nonce(backing: Backing, ledger: bool)
     ours = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(mine)})
     assert isinstance(outcome(ours.state).result, Completed)
     at = ours.asked.index("MakeClaim")
-    assert ours.asked[at : at + 3] == ("MakeClaim", "ReadClaim", "ListClaims")
+    onward = "RevokeOlder" if backing is Backing.CONDITIONAL else "ListClaims"
+    assert ours.asked[at : at + 3] == ("MakeClaim", "ReadClaim", onward)
 
     other = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(evolve(mine, execution="run-9"))})
     nobody = play(attempt, {**lost, Phase.CLAIM_CHECK: m.ClaimRead(None)})
@@ -488,17 +489,36 @@ def test_whoever_cannot_find_out_has_failed_and_says_where_to_look(
         (m.CommitSeen(commit(MERGED, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
         (m.CommitSeen(commit(MERGED, INPUT, tree="tree-X")), Classification.PUBLISHED_ELSEWHERE),
         (m.CommitSeen(commit(MERGED, INPUT, "X", tree=TREE)), Classification.PUBLISHED_ELSEWHERE),
-        (Unknown("timeout"), Classification.PUBLISH_UNKNOWN),
     ],
-    ids=["missing", "elsewhere", "other tree", "two parents", "unreadable"],
+    ids=["missing", "elsewhere", "other tree", "two parents"],
 )
 def test_publication_that_is_not_what_was_planned_is_no_success(
     backing: Backing, ledger: bool, event: Event, expected: Classification
 ) -> None:
-    """S-04, N-05, T-F6; rows Y2 YX1: the store retried inside and it landed on a stranger's commit."""
+    """S-04, N-05, T-F6; row Y2: the store retried inside and it landed on a stranger's commit."""
     path = play(make_attempt(backing, ledger=ledger), {Phase.READ_BACK: event})
     assert failed(path) is expected
     assert path.commands[-1] == m.CleanUp(path.attempt.staging_name, release_lease=False)
+
+
+@every_strong_backing
+def test_a_lost_read_back_is_looked_for_at_the_head_and_costs_no_recompute(backing: Backing, ledger: bool) -> None:
+    """L-02, S-05; row YX1: the store said it landed, so the head may prove it; what is not proven is no success."""
+    attempt = make_attempt(backing, ledger=ledger)
+    lost: Choices = {Phase.READ_BACK: Unknown("timeout")}
+    found: Choices = {**lost, Phase.OWN_HEAD: m.HeadSeen(head(MERGED, INPUT, tree=TREE))}
+    ours = play(attempt, found)
+    result = outcome(ours.state).result
+    assert isinstance(result, Completed)
+    assert result.ref == MERGED
+    at = ours.asked.index("ReadCommit")
+    assert ours.asked[at : at + 4] == ("ReadCommit", "ReadHead", "ReloadTask", "Report")
+    for seen in (head(MERGED, INPUT, tree="tree-X"), head("X", MERGED), ON_INPUT):
+        other = play(attempt, {**lost, Phase.OWN_HEAD: m.HeadSeen(seen)})
+        assert failed(other) is Classification.PUBLISH_UNKNOWN
+        assert other.commands[-1] == m.CleanUp(attempt.staging_name, release_lease=False)
+    stale_by_then = play(attempt, {**found, Phase.OWN_FENCE: m.TaskReloaded(stale(attempt))})
+    assert silent(stale_by_then) is Classification.ATTEMPT_STALE
 
 
 # ---------------------------------------------------------------------------------------------------------------------

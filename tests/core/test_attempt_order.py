@@ -88,18 +88,18 @@ def test_number_of_ways_is_pinned() -> None:
     assert {_title(attempt): len(explore(attempt)) for attempt in all_attempts()} == {
         "soft-plain": 202,
         "soft-ledger": 274,
-        "atomic-plain": 1288,
-        "atomic-ledger": 1648,
-        "conditional-plain": 1852,
-        "conditional-ledger": 2212,
-        "locked-plain": 4308,
-        "locked-ledger": 4848,
+        "atomic-plain": 1496,
+        "atomic-ledger": 1856,
+        "conditional-plain": 1820,
+        "conditional-ledger": 2180,
+        "locked-plain": 4724,
+        "locked-ledger": 5264,
         "soft-plain-read-only": 16,
         "atomic-plain-read-only": 16,
         "conditional-plain-read-only": 16,
         "locked-plain-read-only": 16,
-        "atomic-ledger-maintenance": 1436,
-        "atomic-ledger-over-maintenance": 1592,
+        "atomic-ledger-maintenance": 1592,
+        "atomic-ledger-over-maintenance": 1784,
     }
 
 
@@ -138,9 +138,14 @@ def test_every_publication_follows_a_fence_later_than_its_name_and_its_commit(at
 @pytest.mark.clause("W-23")
 @on_every_way_by_name
 def test_older_names_are_revoked_and_a_barrier_passed_before_the_head_is_read(attempt: Attempt) -> None:
-    """Architecture 5, W-23, S-30: revoke, barrier, observe, send; and the claims are listed before all of it."""
+    """Architecture 5, W-23, S-30: revoke, barrier, observe, send.
+
+    The claims are listed before the head is read: under a lease before all of it, else past the barrier (L-02).
+    """
+    guards = ["RevokeOlder", "PassBarrier", "ReadHead"]
+    guards.insert(0 if attempt.backing is Backing.LOCKED else 2, "ListClaims")
     for path in publishing(attempt):
-        positions = [path.asked.index(name) for name in ("ListClaims", "RevokeOlder", "PassBarrier", "ReadHead")]
+        positions = [path.asked.index(name) for name in guards]
         assert positions == sorted(positions), path
         assert positions[-1] < path.asked.index("Publish"), path
 
@@ -288,8 +293,8 @@ def _why_completed(path: Path, ref: str) -> str:
         if path.attempt.backing is Backing.SOFT or ref == INPUT:
             return "published"
         (read,) = answers(path, Phase.READ_BACK)
-        assert isinstance(read.event, m.CommitSeen)
-        return "verified" if read.row == "Y1" else "not verified"
+        if isinstance(read.event, m.CommitSeen):
+            return "verified" if read.row == "Y1" else "not verified"
     found = [move.event for move in answers(path, Phase.OWN_HEAD)]
     proven = len(found) == 1 and isinstance(found[0], m.HeadSeen) and found[0].head is not None
     current = [move.row for move in answers(path, Phase.OWN_FENCE)] == ["R5"]

@@ -62,15 +62,15 @@ def run(backing: Backing, choices: Choices, *, ledger: bool) -> Path:
 
 def to_the_head(backing: Backing, *, ledger: bool, owners: bool = False, takeover: bool = False) -> list[str]:
     """Give what lies between the last fence before the claim and the head, and the head itself."""
-    claim = ["MakeClaim", "ListClaims", *(["ReadOwners"] if owners else [])]
+    judge = ["ListClaims", *(["ReadOwners"] if owners else [])]
     settle = ["SettleIntents"] if ledger else []
     lease = ["AcquireLease", *(["AwaitTakeover"] if takeover else []), "ReloadTask"]
     arm = ["ArmIntent"] if ledger else []
     guards = {
         Backing.SOFT: settle,
-        Backing.ATOMIC: [*claim, *settle],
-        Backing.CONDITIONAL: [*claim, *settle, "RevokeOlder", "PassBarrier"],
-        Backing.LOCKED: [*claim, *settle, *lease, "RevokeOlder", "PassBarrier"],
+        Backing.ATOMIC: ["MakeClaim", *judge, *settle],
+        Backing.CONDITIONAL: ["MakeClaim", "RevokeOlder", "PassBarrier", *judge, *settle],
+        Backing.LOCKED: ["MakeClaim", *judge, *settle, *lease, "RevokeOlder", "PassBarrier"],
     }
     return [*guards[backing], *arm, "ReadHead"]
 
@@ -321,12 +321,19 @@ def test_named_fresh_reads_are_made_as_often_as_documented_and_nothing_else_is_r
 @pytest.mark.parametrize("ledger", [False, True])
 @pytest.mark.parametrize("choices", [{}, ABANDONED, UNCHANGED, {**ABANDONED, **UNCHANGED}], ids=["1", "2", "3", "4"])
 def test_lease_comes_on_top_and_replaces_no_other_guard(ledger: bool, choices: Choices) -> None:
-    """H-21, H-24, K-04: "I hold the lock, so I skip the check" is a bug; without lease and fence 3 all is there."""
+    """H-21, H-24, K-04: "I hold the lock, so I skip the check" is a bug; without lease and fence 3 all is there.
+
+    In another order before the head: ``locked`` judges the claims before it takes the lease, to hold it no longer than
+    it must; ``conditional`` judges them past the barrier, since no lease keeps a late claimant away (L-02).
+    """
     conditional = run(Backing.CONDITIONAL, choices, ledger=ledger)
     locked = run(Backing.LOCKED, choices, ledger=ledger)
     at = locked.asked.index("AcquireLease")
     assert locked.asked[at : at + 2] == ("AcquireLease", "ReloadTask")
-    assert (*locked.asked[:at], *locked.asked[at + 2 :]) == conditional.asked
+    without = (*locked.asked[:at], *locked.asked[at + 2 :])
+    claimed, seen = (conditional.asked.index(each) for each in ("MakeClaim", "ReadHead"))
+    assert (without[:claimed], without[seen:]) == (conditional.asked[:claimed], conditional.asked[seen:])
+    assert sorted(without) == sorted(conditional.asked)
     for mine, theirs in zip(_plans(locked), _plans(conditional), strict=True):
         assert evolve(mine, token=None) == theirs
         assert mine.condition is Condition.HEAD

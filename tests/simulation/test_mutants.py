@@ -18,7 +18,6 @@ from perago_simulation.world.settings import setting
 #: What the production table is known to break in these small worlds; nothing else, anywhere. See specs/residuals.json.
 RESIDUALS = {
     (Backing.CONDITIONAL, "stranger, crash"): {"S-15"},
-    (Backing.CONDITIONAL, "retry"): {"L-02b"},
     (Backing.CONDITIONAL, "collector"): {"S-17"},
     (Backing.LOCKED, "stranger"): {"S-04b"},
     (Backing.LOCKED, "stranger, crash"): {"S-04b", "S-15"},

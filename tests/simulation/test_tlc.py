@@ -29,8 +29,8 @@ CONFIGS = {path.stem.removeprefix("Publish_"): Config.read(path) for path in sor
 PINNED: dict[str, tuple[int, int, dict[str, int]]] = {
     "soft_retry": (1254, 612, {"S-01": 22, "S-02": 25, "S-02b": 25, "S-03": 22, "S-04": 22}),
     "soft_workflow": (1519, 788, {"S-04": 12, "S-15": 7}),
-    "conditional_zombie": (14666, 6824, {}),
-    "conditional_equal_trees": (5406, 2510, {}),
+    "conditional_zombie": (13116, 6072, {}),
+    "conditional_equal_trees": (4923, 2274, {}),
     "atomic_duplicate": (105677, 35487, {}),
     "atomic_redelivery": (5120, 1732, {}),
     "atomic_no_op": (5283, 2489, {}),

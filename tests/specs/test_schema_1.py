@@ -1,8 +1,9 @@
-"""Nothing changed but names: the table and the vectors of schema 1, through a mapping of their events.
+"""What changed since schema 1, and nothing else: its table and its vectors, through a mapping of their events.
 
 Schema 1 had a class of its own for everything that may be not done or unknown: 76 that only retyped the two answers of
 a port. The files in ``schema_1`` are as they were then. Every row is still there under its id, and every vector still
-takes the same rows to the same commands and the same end.
+takes the same rows to the same commands and the same end, but for what ``CHANGED`` names: since decision 33
+``conditional`` lists the claims past the barrier, and a lost read-back is looked for at the head.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ HERE = Path(__file__).parent / "schema_1"
 BACKING = {"nothing": "soft", "claim": "atomic", "revocation": "conditional", "lease": "locked"}
 #: That a record cannot be read is an answer, not a failure to answer.
 STILL_THERE = {"DecisionUnreadable"}
+
+#: The rows that lead elsewhere since (decision 33), and those that came and went with them.
+CHANGED = {"attempt": {"K1", "Q1", "A1", "A2", "LG3", "NG3", "IG3", "YX1"}}
+ADDED = {"attempt": {"K4", "Q4", "A3"}}
+REMOVED = {"attempt": {"LG2", "NG2", "IG2"}}
+#: How many vectors of the attempt go another way from one of these rows on; the others are followed to their end.
+DIVERTED = {"attempt": 29}
 
 each_machine = pytest.mark.parametrize("name", MACHINES)
 
@@ -75,7 +83,9 @@ def row_of(row: Mapping[str, Any], event: str) -> tuple[Any, ...]:
 def test_every_row_is_still_there_under_its_id(name: str) -> None:
     before = {row["id"]: row_of(row, kinds(name).get(row["event"], row["event"])) for row in table(name)["rows"]}
     after = {row["id"]: row_of(row, row["event"]) for row in describe(MACHINES[name])["rows"]}
-    assert after == before
+    assert after.keys() - before.keys() == ADDED.get(name, set())
+    assert before.keys() - after.keys() == REMOVED.get(name, set())
+    assert {row for row in after if row in before and after[row] != before[row]} == CHANGED.get(name, set())
 
 
 def test_76_classes_only_retyped_an_answer() -> None:
@@ -85,6 +95,7 @@ def test_76_classes_only_retyped_an_answer() -> None:
 @each_machine
 def test_every_vector_of_schema_1_gives_the_same_verdicts(name: str) -> None:
     stored = json.loads((HERE / f"{name}.json").read_text("utf-8"))
+    diverted = 0
     for vector in (*stored["vectors"], *stored["refused"]):
         machine = MACHINES[name]
         state, commands = machine.start(codec.load({"schema": codec.SCHEMA, **vector["subject"]}, Value))
@@ -98,6 +109,10 @@ def test_every_vector_of_schema_1_gives_the_same_verdicts(name: str) -> None:
                 continue
             state = fired.state
             found = (fired.row.id, state.phase.name, [named(told(each)) for each in fired.commands])
-            assert found == (step["row"], step["phase"], step["commands"]), vector["name"]
+            if found != (step["row"], step["phase"], step["commands"]):
+                assert step["row"] in CHANGED.get(name, set()), vector["name"]
+                diverted += 1
+                break
             if "outcome" in step:
                 assert told(MODULES[name].outcome(state)) == step["outcome"], vector["name"]
+    assert diverted == DIVERTED.get(name, 0)

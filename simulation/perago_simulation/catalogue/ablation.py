@@ -65,32 +65,41 @@ class Effect(Value):
 
 
 def _swap_revocation_and_barrier() -> tuple[Row, ...]:
+    """Pass the barrier, revoke, and go on where the barrier led."""
     into = [evolve(each, next=Phase.BARRIER, ask=table.pass_barrier) for each in _into(Phase.REVOCATION)]
-    then = [leads(each, Phase.REVOCATION, table.revoke_older) for each in ("A1", "A2")]
-    return _split(with_rows(*into, *then), "V1", (Phase.INTENT, table.arm_intent), (Phase.HEAD, table.read_head))
+    then = [leads(each, Phase.REVOCATION, table.revoke_older) for each in ("A1", "A2", "A3")]
+    rows: list[Row] = []
+    for each in with_rows(*into, *then):
+        if each.id == "V1":
+            rows += [evolve(row(way), id=f"V1-{way}", phase=each.phase, event=each.event) for way in ("A1", "A2", "A3")]
+        else:
+            rows.append(each)
+    return tuple(rows)
 
 
 def _list_before_claim() -> tuple[Row, ...]:
-    """Look at the other claims first, claim afterwards; then on to the guard of the backing."""
+    """Look at the other claims first, claim afterwards; then on to the guard of the backing, and to the head."""
     first = [leads(each, Phase.CLAIMS, table.list_claims) for each in ("F5", "G3")]
     then = [evolve(each, next=Phase.CLAIM, ask=table.make_claim) for each in _from("LG", "NG", "L2", "N1")]
-    last = (
-        ("locked", Phase.LEASE, table.acquire_lease),
-        ("conditional", Phase.REVOCATION, table.revoke_older),
-        ("atomic", Phase.HEAD, table.read_head),
-        ("soft", Phase.HEAD, table.read_head),
-    )
+    head = (Phase.HEAD, table.read_head)
     rows: list[Row] = []
     for each in with_rows(*first, *then):
-        if each.id not in {"K1", "Q1"}:
+        if each.id in {"K1", "Q1"}:
+            rows += _by_ledger(each, "locked", (Phase.LEASE, table.acquire_lease))
+            rows += _by_ledger(each, ("soft", "atomic"), head)
+        elif each.id == "A3":
+            rows += _by_ledger(each, "conditional", head)
+        else:
             rows.append(each)
-            continue
-        with_ledger = when(claim="ours", ledger="on")
-        rows.append(evolve(each, when=with_ledger, next=Phase.INTENTS, ask=table.settle_intents))
-        for guard, to, asked in last:
-            pattern = when(claim="ours", ledger="off", backing=guard)
-            rows.append(evolve(each, id=f"{each.id}-{guard}", when=pattern, next=to, ask=asked))
     return tuple(rows)
+
+
+def _by_ledger(each: Row, backing: str | tuple[str, ...], without: tuple[Phase, Ask]) -> Iterator[Row]:
+    """Let a row lead to the intents where there is a ledger, and to this where there is none."""
+    facts = {fact: wanted for fact, wanted in each.when.items() if fact not in {"backing", "ledger"}}
+    for ledger, (to, asked) in (("on", (Phase.INTENTS, table.settle_intents)), ("off", without)):
+        guard = when(**facts, backing=backing, ledger=ledger)
+        yield evolve(each, id=f"{each.id}-{without[0].name}-{ledger}", when=guard, next=to, ask=asked)
 
 
 def _lease_before_claim() -> tuple[Row, ...]:
@@ -116,16 +125,6 @@ def _into(phase: Phase) -> list[Row]:
 
 def _from(*prefixes: str) -> list[Row]:
     return [each for each in ATTEMPT.definition.rows if each.id.startswith(prefixes)]
-
-
-def _split(
-    rows: Sequence[Row], identity: str, with_ledger: tuple[Phase, Ask], without: tuple[Phase, Ask]
-) -> tuple[Row, ...]:
-    """Let a row lead on by whether there is a ledger."""
-    found = row(identity)
-    on = evolve(found, id=f"{identity}-on", when=when(ledger="on"), next=with_ledger[0], ask=with_ledger[1])
-    off = evolve(found, when=when(ledger="off"), next=without[0], ask=without[1])
-    return tuple(new for each in rows for new in ((on, off) if each.id == identity else (each,)))
 
 
 def _without(phase: Phase) -> Callable[[], tuple[Row, ...]]:

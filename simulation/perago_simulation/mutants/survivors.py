@@ -60,7 +60,6 @@ REASONS: Mapping[str, str] = {
     "K2 as K3": _ONE_READ,
     "L2 as L1": _ONE_READ,
     "LG1 as L1": _ONE_READ,
-    "LG2 as L1": _ONE_READ,
     "LG3 as L1": _ONE_READ,
     "LX1 as L1": _NO_PROOF,
     "LX1 as L2": _NO_PROOF,

@@ -75,7 +75,7 @@ _ABOUT_THE_CLAIM = (Classification.CLAIM_LOST, Classification.CLAIM_FAILED)
 def _what_landed_is_found(
     setting: Setting, world: World, index: int, state: AttemptState, asked: m.Report
 ) -> str | None:
-    """C8, judged where one answer is all that is lost: the publication's, so everything asked afterwards is answered.
+    """C8, judged where one answer is all that is lost: the publication's or the read-back's; all others arrive.
 
     And only where a barrier makes "not there" mean "will not be there". ``atomic`` has none: its publication may land
     after it looked.
@@ -84,11 +84,7 @@ def _what_landed_is_found(
         return None
     if setting.interrupts or setting.refusals:  # then it may fail for that reason
         return None
-    known = state.known
-    # Both set: the read-back is what was lost, or what it showed was not what was planned.
-    if not isinstance(asked.result, Failed) or known.uncertain is not (known.published is None):
-        return None
-    if maker(world.head) != index:
+    if not isinstance(asked.result, Failed) or not state.known.uncertain or maker(world.head) != index:
         return None
     return f"e{index} fails although its {world.head} is the head and only the answer was lost"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import define
 
@@ -17,13 +17,13 @@ from perago_core.attempt import messages as m
 from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known, Phase
 from perago_core.attempt.table import ATTEMPT, start
 from perago_core.calls import Call, Conversation, Talk, ask, call, clock, look, pause, through, wall_clock
-from perago_core.lease import LeaseEnd, LeaseRequest
-from perago_core.lease.run import Keeper
 from perago_core.machine.rows import Command, Fired
 from perago_core.ports import Orchestrator, Store, Workspace
-from perago_core.recovery import Mode, sweep
 from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, TaskSnapshot
+
+if TYPE_CHECKING:
+    from perago_core.lease.run import Keeper
 
 
 def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
@@ -101,6 +101,9 @@ def _read_owners(_x: Execution, command: m.ReadOwners) -> Conversation:
 
 
 def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
+    # The recovery machine is compiled by whoever keeps a ledger (ADR 6).
+    from perago_core.recovery import Mode, sweep  # noqa: PLC0415
+
     since = x.attempt.input if x.attempt.over_maintenance else None
     swept = yield from sweep(x.attempt.target, Mode.SETTLE_ONLY, _actor(x.attempt), maintained_since=since)
     if not isinstance(swept, Done):
@@ -110,6 +113,10 @@ def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
 
 
 def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
+    # The lease machine is compiled by whoever needs a lease (ADR 6).
+    from perago_core.lease import LeaseEnd, LeaseRequest  # noqa: PLC0415
+    from perago_core.lease.run import Keeper  # noqa: PLC0415
+
     budget = x.attempt.budget
     request = LeaseRequest(x.attempt.target, x.attempt.execution, budget.lease_ttl, budget.lease_margin)
     x.keeper = keeper = Keeper(request)

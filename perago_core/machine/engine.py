@@ -42,10 +42,10 @@ from perago_core.machine.rows import (
     K,
     Row,
     S,
+    Split,
     State,
     Step,
-    mentioned,
-    valuations,
+    split,
 )
 from perago_core.value import Value
 
@@ -135,18 +135,23 @@ def _guards_partition(definition: Definition[Any, Any]) -> None:
     for row in definition.rows:
         groups.setdefault((row.phase, row.event), []).append(row)
     for (phase, event), rows in groups.items():
-        matches: dict[tuple[str, ...], list[str]] = {}
-        for combination, row in valuations(definition, rows):
-            matches.setdefault(combination, []).append(row.id)
-        where = f"{event.__name__} in {phase.name} over {mentioned(rows)}"
-        for combination, ids in matches.items():
-            if len(ids) > 1:
-                _fail(definition, f"rows {ids} overlap: {where} = {combination}")
-        expected = 1
-        for name in mentioned(rows):
-            expected *= len(definition.facts_by_name[name].values)
-        if len(matches) != expected:
-            _fail(definition, f"no row for some values: {where} has {expected} combinations, {len(matches)} covered")
+        where = f"{event.__name__} in {phase.name}"
+        leaves = list(_leaves(split(definition, rows)))
+        for values, matching in leaves:
+            if len(matching) > 1:
+                _fail(definition, f"rows {[row.id for row in matching]} overlap: {where} when {values}")
+        if gaps := [values for values, matching in leaves if not matching]:
+            _fail(definition, f"no row for some values: {where} when {' or when '.join(gaps)}")
+
+
+def _leaves(node: Split, path: str = "") -> Iterable[tuple[str, list[Row]]]:
+    """Give the rows of each leaf with the values that lead to it."""
+    if isinstance(node, list):
+        yield path, node
+        return
+    fact, branches = node
+    for value, below in branches.items():
+        yield from _leaves(below, f"{path}, {fact.name}={value}".removeprefix(", "))
 
 
 def _effects_are_answered(definition: Definition[Any, Any]) -> None:
@@ -337,19 +342,15 @@ def compile_choices(definition: Definition[Any, Any]) -> dict[tuple[Enum, type],
     return {
         (phase, event): _Choice(
             remember=definition.lesson(phase, event),
-            tree=_tree(definition, mentioned(rows), dict(valuations(definition, rows))),
+            tree=_tree(split(definition, rows)),
         )
         for (phase, event), rows in grouped.items()
     }
 
 
-def _tree(definition: Definition[Any, Any], names: tuple[str, ...], rows: dict[tuple[str, ...], Row]) -> _Node:
-    """Turn rows by combination of values into a tree that asks one fact after the other, until one row is left."""
-    left = list(rows.values())
-    if all(row is left[0] for row in left):
-        return left[0]
-    branches: dict[str, dict[tuple[str, ...], Row]] = {}
-    for (first, *rest), row in rows.items():
-        branches.setdefault(first, {})[tuple(rest)] = row
-    fact = definition.facts_by_name[names[0]]
-    return fact.read, MappingProxyType({value: _tree(definition, names[1:], each) for value, each in branches.items()})
+def _tree(node: Split) -> _Node:
+    """Keep of each leaf its row; an unchecked table may have several there, of which the last counts, or none."""
+    if isinstance(node, list):
+        return node[-1]
+    fact, branches = node
+    return fact.read, MappingProxyType({value: _tree(below) for value, below in branches.items() if below != []})

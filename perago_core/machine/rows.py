@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from itertools import product
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -225,11 +224,15 @@ def mentioned(rows: Iterable[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows for name in row.when))
 
 
-def valuations(definition: Definition[Any, Any], rows: list[Row]) -> Iterable[tuple[tuple[str, ...], Row]]:
-    """Give each combination of the mentioned facts' values with every row that matches it."""
-    names = mentioned(rows)
-    for combination in product(*(definition.facts_by_name[name].values for name in names)):
-        values = dict(zip(names, combination, strict=True))
-        for row in rows:
-            if all(values[name] in wanted for name, wanted in row.when.items()):
-                yield combination, row
+#: A leaf has the rows that match there: exactly one, in a sound table.
+Split: TypeAlias = "list[Row] | tuple[Fact, dict[str, Split]]"
+
+
+def split(definition: Definition[Any, Any], rows: list[Row], asked: frozenset[str] = frozenset()) -> Split:
+    """Divide the rows by the first fact that one of them wants to know, each part by the next, while there is one."""
+    name = next((name for name in mentioned(rows) if name not in asked), None)
+    if name is None:
+        return rows
+    fact = definition.facts_by_name[name]
+    parts = {value: [row for row in rows if value in row.when.get(name, fact.values)] for value in fact.values}
+    return fact, {value: split(definition, part, asked | {name}) for value, part in parts.items()}

@@ -323,6 +323,7 @@ def test_the_version_is_the_one_that_is_packaged() -> None:
 BASE = "import attrs, transitions"
 PACKAGE = "import perago_core"
 MACHINE = "from perago_core import start, step"
+DRIVER = "from perago_core import drive"
 
 #: A round is seven imports of each; the best of all rounds so far counts, so that a busy machine gets more tries.
 ROUNDS, REPEATS = 3, 7
@@ -337,11 +338,11 @@ def seconds(statement: str) -> float:
 
 def test_importing_the_core_costs_little_more_than_its_dependencies() -> None:
     """The package itself is lazy; a machine is compiled when it is first used, and that has its own limit."""
-    best = dict.fromkeys((BASE, PACKAGE, MACHINE), float("inf"))
+    best = dict.fromkeys((BASE, PACKAGE, MACHINE, DRIVER), float("inf"))
     for _ in range(ROUNDS):
         for _ in range(REPEATS):
             best = {statement: min(time, seconds(statement)) for statement, time in best.items()}
-        if best[PACKAGE] <= 1.5 * best[BASE] and best[MACHINE] <= 4 * best[BASE]:
+        if best[PACKAGE] <= 1.5 * best[BASE] and max(best[MACHINE], best[DRIVER]) <= 3 * best[BASE]:
             return
     pytest.fail(", ".join(f"{statement}: {time * 1000:.0f} ms" for statement, time in best.items()))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from attrs import Factory, define, fields
 
@@ -20,6 +20,7 @@ from perago_core.attempt.table import outcome
 from perago_core.calls import Call, Dialogue
 from perago_core.failpoints import Edge, Failpoint, Reached
 from perago_core.machine.rows import Fired
+from perago_core.measured import CallTimes
 from perago_core.ports import PORT_CALLS, Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.results import Outcome
 from perago_core.unanswered import asking_again
@@ -32,21 +33,30 @@ class Meter:
     """Counts by class; a class has exactly one owner, so the sum over classes is the total (H-05).
 
     ``items`` and ``bytes`` are what the answers brought: a call may be one hop and carry all of history (S-38).
+    ``times`` are of each call by its own name, ``store.publish``.
     """
 
     calls: Counter[str] = Factory(Counter[str])
     operations: Counter[str] = Factory(Counter[str])
     items: Counter[str] = Factory(Counter[str])
     bytes: Counter[str] = Factory(Counter[str])
+    times: dict[str, CallTimes] = Factory(dict[str, CallTimes])
 
-    def count(self, call: Call, answer: Done[object] | NotDone | Unknown) -> None:
-        """Charge one call, the operations its answer says it took, and what it brought."""
-        charge = call.charge or PORT_CALLS[call.port][call.method]
+    def count(self, call: Call, answer: Done[object] | NotDone | Unknown, took: float) -> None:
+        """Charge one call, the operations its answer says it took, what it brought, and its seconds."""
+        charge = charge_of(call)
+        name = f"{call.port}.{call.method}"
+        self.times[name] = self.times.get(name, CallTimes(name)).with_call(max(took, 0.0))
         self.calls[charge] += 1
         self.operations[charge] += answer.operations
         if isinstance(answer, Done):
             self.items[charge] += _items(answer.value)
             self.bytes[charge] += _bytes(answer.value)
+
+
+def charge_of(call: Call) -> str:
+    """Give the class a call is counted under."""
+    return call.charge or PORT_CALLS[call.port][call.method]
 
 
 def _items(value: object) -> int:
@@ -64,6 +74,9 @@ def _bytes(value: object) -> int:
         return sum(_bytes(each) for each in cast("tuple[object, ...]", value))
     return 0
 
+
+#: Told of every call with the seconds it took. Nothing it returns or raises is looked at.
+Timed: TypeAlias = Callable[[Call, float], object]
 
 T = TypeVar("T")
 
@@ -83,6 +96,7 @@ class Ports:
         clock: Clock,
         coordination: Coordination | None = None,
         reached: Reached | None = None,
+        timed: Timed | None = None,
     ) -> None:
         self._ports = {
             "orchestrator": orchestrator,
@@ -91,26 +105,34 @@ class Ports:
             "coordination": coordination,
             "clock": clock,
         }
+        self._clock: Any = clock  # its methods are coroutines for ``acall``
         self._reached = reached
+        self._timed = timed
         self.meter = Meter()
 
     def call(self, call: Call) -> Answer[Any]:
         """Make one call of a synchronous port."""
         method = self._enter(call)
+        if call.port == "clock":
+            return Done(method(*call.args), operations=0)
+        began = self._clock.now()
         try:
             answer = method(*self._resolve(call))
         except Exception as error:  # noqa: BLE001  an exception is a missing answer, whatever its type
             answer = _no_answer(call, error)
-        return self._leave(call, answer)
+        return self._leave(call, answer, self._clock.now() - began)
 
     async def acall(self, call: Call) -> Answer[Any]:
         """Make one call of an asynchronous port."""
         method = self._enter(call)
+        if call.port == "clock":
+            return Done(await method(*call.args), operations=0)
+        began = await self._clock.now()
         try:
             answer = await method(*self._resolve(call))
         except Exception as error:  # noqa: BLE001  an exception is a missing answer, whatever its type
             answer = _no_answer(call, error)
-        return self._leave(call, answer)
+        return self._leave(call, answer, await self._clock.now() - began)
 
     def _enter(self, call: Call) -> Callable[..., Any]:
         if self._reached is not None and call.port != "clock":
@@ -125,14 +147,15 @@ class Ports:
         sink = getattr(self._ports["store"], "sink")(*call.sink)  # noqa: B009  ports are only known by name here
         return (*call.args, sink)
 
-    def _leave(self, call: Call, answer: object) -> Answer[Any]:
-        if call.port == "clock":
-            return Done(answer, operations=0)
+    def _leave(self, call: Call, answer: object, took: float) -> Answer[Any]:
         if not _is_answer(answer):
             found = type(answer).__name__
             answer = Unknown(f"{call.port}.{call.method} answered {found}, not Done, NotDone or Unknown")
         answer = _plain(answer)
-        self.meter.count(call, answer)
+        self.meter.count(call, answer, took)
+        if self._timed is not None:
+            with suppress(Exception):  # it watches, it does not decide
+                self._timed(call, took)
         if self._reached is not None:
             self._reached(Failpoint(call.port, call.method, Edge.AFTER))
         return answer
@@ -156,8 +179,6 @@ def _plain(answer: Answer[Any]) -> Answer[Any]:
 
 
 def _no_answer(call: Call, error: Exception) -> Answer[Any]:
-    if call.port == "clock":
-        raise error
     return Unknown(f"{call.port}.{call.method} raised {type(error).__name__}: {error}")
 
 

@@ -16,7 +16,7 @@ from perago_core.attempt.messages import PrepareWorkspace, Publish
 from perago_core.attempt.state import Phase
 from perago_core.machine import codec
 from perago_core.machine.rows import Command
-from perago_core.machine.trace import TraceRecord
+from perago_core.machine.trace import TraceRecord, read_record
 from perago_core.plan import PublishPlan
 from perago_core.value import Value
 from perago_core.values import Attempt, CommitRef, TaskStatus
@@ -91,10 +91,11 @@ Moment: TypeAlias = HandedOut | Stepped | Sent | Vanished | GivenUp
 
 
 def read(lines: Iterable[str], name: str) -> Recording:
-    """Read one trace: a line for the state it began with, and one for each step."""
+    """Read one trace: a line for the state it began with, and one for each step. What was measured is left out."""
     first, *rest = lines
     state = codec.load_state(first, ATTEMPT)
-    return Recording(name, state.subject, tuple(codec.loads(line, TraceRecord) for line in rest))
+    records = (read_record(line) for line in rest)
+    return Recording(name, state.subject, tuple(each for each in records if isinstance(each, TraceRecord)))
 
 
 def moments(recordings: Sequence[Recording], words: Sequence[Word]) -> tuple[tuple[int, Moment], ...]:

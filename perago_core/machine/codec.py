@@ -110,7 +110,7 @@ def tag(kind: type) -> str:
 @cache
 def registry() -> Mapping[str, type[Value]]:
     """Give every type that can be stored, by its name."""
-    for package in (*_MACHINES, "ledger", "fence", "results", "budget", "machine.trace"):
+    for package in (*_MACHINES, "ledger", "fence", "results", "budget", "machine.trace", "measured"):
         import_module(f"perago_core.{package}")
     found: dict[str, type[Value]] = {}
     waiting = list(Value.__subclasses__())

@@ -1,7 +1,8 @@
 """The trace: one record per step, as JSON lines. A public contract, so that production traces can be replayed.
 
 A trace begins with the subject and holds every event. Because ``step`` is deterministic, that is enough to replay it;
-phases, row and commands are there for people, and for a checker to find the first divergence.
+phases, row and commands are there for people, and for a checker to find the first divergence. A last line may say what
+was measured (``Measured``); it is no step.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 from attrs import field, frozen
 
 from perago_core.answers import Event
+from perago_core.errors import CodecError
 from perago_core.machine import codec
 from perago_core.machine.rows import Command, Fired, State
+from perago_core.measured import Measured
 from perago_core.value import Value, a, count, many, text
 
 
@@ -33,6 +36,15 @@ class TraceRecord(Value):
     next: str = field(validator=text)
     commands: tuple[Command, ...] = field(default=(), validator=many(a(Command)))
     at: int = field(default=0, validator=count)
+
+
+def read_record(line: str) -> TraceRecord | Measured:
+    """Read a line after the first: a step, or what was measured; anything else raises ``CodecError``."""
+    record = codec.loads(line, Value)
+    if not isinstance(record, TraceRecord | Measured):
+        message = f"expected a TraceRecord or Measured, found a {type(record).__name__}"
+        raise CodecError(message)
+    return record
 
 
 class Tracer:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from perago_core.attempt import ATTEMPT
+from perago_core.errors import CodecError
 from perago_core.machine import codec
-from perago_core.machine.trace import Tracer, TraceRecord
+from perago_core.machine.trace import Tracer, TraceRecord, read_record
+from perago_core.measured import CallTimes, Measured
 from tests.core.attempts import Path, all_attempts, make_attempt, play, walk
 
 
@@ -42,6 +46,16 @@ def test_trace_is_one_line_a_step_and_the_state_it_began_with() -> None:
     assert all("\n" not in line for line in lines)
     assert [json.loads(line)["type"] for line in lines] == ["State", *["TraceRecord"] * len(path.moves)]
     assert lines == traced(path)
+
+
+def test_a_last_line_may_say_what_was_measured_and_is_no_step() -> None:
+    """What was written before there was such a line is read as it is; anything else is refused."""
+    line = traced(play(make_attempt()))[1]
+    assert isinstance(read_record(line), TraceRecord)
+    measured = Measured((CallTimes("store.publish").with_call(0.2),), (("target", 2),))
+    assert read_record(codec.dumps(measured)) == measured
+    with pytest.raises(CodecError, match="expected a TraceRecord or Measured, found a CallTimes"):
+        read_record(codec.dumps(measured.calls[0]))
 
 
 def test_tracer_may_begin_in_the_middle() -> None:

@@ -103,6 +103,7 @@ poll_interval = 0.02
 
 [budget]
 heartbeat_interval = 0.5
+shutdown_grace = 1
 
 [pipelines.both]
 repository = "lake"

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
+from perago_core.budget import PublishBudget
+from perago_core.machine.codec import dumps
+from perago_core.measured import CallTimes, Measured
+from perago_worker.api.registry import load_tasks
+from perago_worker.api.task import TaskDefinition
 from perago_worker.config.load import load
 from perago_worker.ops.doctor import Finding, examine
 from tests.worker.projects import Project, create, new_project
@@ -19,7 +25,8 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def findings(project: Project, **settings: object) -> dict[str, Finding]:
-    return {each.what: each for each in examine(load(project.folder, settings, {}), lambda: "write, total")}
+    loaded = load(project.folder, settings, {})
+    return {each.what: each for each in examine(loaded, lambda: load_tasks(loaded, project.folder))}
 
 
 def test_a_branch_that_is_not_there_is_no_trouble_where_a_run_makes_it(project: Project) -> None:
@@ -52,7 +59,7 @@ def test_a_coordination_store_that_is_not_there_is_a_finding_and_not_a_crash(pro
 
 
 def test_tasks_that_cannot_be_imported_are_one_line(project: Project) -> None:
-    def broken() -> object:
+    def broken() -> dict[str, TaskDefinition]:
         raise ImportError("no module named bread\nand a second line")
 
     (tasks,) = [each for each in examine(load(project.folder, {}, {}), broken) if each.what == "tasks"]
@@ -71,3 +78,50 @@ def test_every_trouble_has_a_fix(project: Project) -> None:
     troubles = [each for each in found.values() if not each.fine]
     assert {each.what for each in troubles} >= {"work folder", "cache", "coordination"}
     assert all(each.fix for each in troubles)
+
+
+# ---- the budget
+
+
+def measure(project: Project, *took: float) -> None:
+    """Leave the trace of an execution whose publications took so long."""
+    folder = project.folder / ".perago" / "trace"
+    folder.mkdir(parents=True, exist_ok=True)
+    times = reduce(CallTimes.with_call, took, CallTimes("store.publish"))
+    path = folder / f"workflow_task-001-{len(list(folder.iterdir()))}.jsonl"
+    path.write_text(dumps(Measured((times, CallTimes("store.head").with_call(0.5)))) + "\n", encoding="utf-8")
+
+
+def test_a_response_timeout_that_is_too_short_for_the_budget_is_found(project: Project) -> None:
+    """It compared the budget with itself, which always fits."""
+    assert not [name for name in findings(project) if name.startswith("budget of")]
+    found = findings(project, budget={"completion_reserve": 100})["budget of write"]
+    assert not found.fine
+    assert "response timeout 20 s is shorter than the publish budget 106.5 s" in found.found
+    assert "raise the task's response_timeout" in found.fix
+
+
+def test_the_budget_is_judged_by_what_was_measured(project: Project) -> None:
+    """The numbers come from traces, and what is proposed is what must be written down."""
+    assert findings(project)["budget"].found == "0 of 20 publications measured to judge it by"
+    measure(project, *[0.02] * 19)
+    assert findings(project)["budget"].fine
+    measure(project, 0.02)
+    fits = findings(project)["budget"]
+    assert (fits.fine, fits.found) == (True, "20 publications took 20 ms (p50) to 20 ms (p99); it fits")
+    assert findings(project)["calls"].found == "slowest by p99: store.head 500 ms, store.publish 20 ms"
+    measure(project, *[4.8] * 10)
+    short = findings(project)["budget"]
+    assert (short.fine, short.found) == (False, "30 publications took 20 ms (p50) to 4.8 s (p99)")
+    assert short.fix == "set in [budget]: publish_timeout = 5.8, publish_p99 = 4.8"
+    corrected = {"publish_timeout": 5.8, "publish_p99": 4.8}
+    assert findings(project, budget=corrected)["budget"].fine, "following the advice helps"
+
+
+def test_traces_without_measurements_are_passed_over(project: Project) -> None:
+    measure(project, *[0.02] * 20)
+    folder = project.folder / ".perago" / "trace"
+    (folder / "killed.jsonl").write_text("", encoding="utf-8")
+    (folder / "torn.jsonl").write_text('{"schema": 1, "ty', encoding="utf-8")
+    (folder / "other.jsonl").write_text(dumps(PublishBudget()), encoding="utf-8")
+    assert findings(project)["budget"].fine

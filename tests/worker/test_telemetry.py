@@ -9,6 +9,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from perago_core.answers import NotDone, Unknown
-from perago_core.machine.trace import TraceRecord
+from perago_core.budget import PublishBudget
+from perago_core.machine.trace import TraceRecord, read_record
+from perago_core.measured import CallTimes, Measured
 from perago_core.plan import PublishPlan
 from perago_core.results import Completed, Failed
 from perago_core.values import Attempt, Backing, CommitRef
-from perago_worker.runtime.telemetry import COUNTERS, OpenTelemetry, Silence, instruments, trace_file
+from perago_worker.runtime.measuring import BudgetWatch
+from perago_worker.runtime.telemetry import COUNTERS, HISTOGRAMS, OpenTelemetry, Silence, instruments, trace_file
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN, TASKS, new_project
 
@@ -53,6 +57,13 @@ class Watch:
 
     def counted(self, name: str, *by: str) -> dict[Any, int]:
         """Give one counter by some of its attributes."""
+        return self._summed(name, by, "value")
+
+    def recorded(self, name: str, *by: str) -> dict[Any, int]:
+        """Give how many measurements one histogram holds, by some of its attributes."""
+        return self._summed(name, by, "count")
+
+    def _summed(self, name: str, by: tuple[str, ...], what: str) -> dict[Any, int]:
         found: dict[Any, int] = {}
         data: Any = self.reader.get_metrics_data()
         scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
@@ -65,7 +76,7 @@ class Watch:
         ):
             kept = tuple(point.attributes[each] for each in by)
             key = kept[0] if len(kept) == 1 else kept
-            found[key] = found.get(key, 0) + point.value
+            found[key] = found.get(key, 0) + getattr(point, what)
         return found
 
 
@@ -177,12 +188,60 @@ def test_there_is_one_structured_record_for_each_step(worker: Embedded) -> None:
     worker.start("write", worker.head(), text="traced")
     worker.run(instruments=watch.instruments)
     newest = max(worker.project.traces(), key=lambda path: path.stat().st_mtime_ns)
-    state, *records = [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
-    assert state["type"] == "State"
+    state, *records, last = [json.loads(line) for line in newest.read_text(encoding="utf-8").splitlines()]
+    assert (state["type"], last["type"]) == ("State", Measured.__name__)
     assert {record["type"] for record in records} == {TraceRecord.__name__}
     assert [record["sequence"] for record in records] == list(range(len(records)))
     assert all(record["at"] > 0 for record in records)
     assert len(records) == sum(watch.counted("steps", "row").values())
+
+
+def test_every_call_is_measured_for_dashboards_and_in_the_trace(worker: Embedded) -> None:
+    """A histogram for each call, one for the publication, and how many requests the attempt took."""
+    watch = Watch()
+    worker.start("write", worker.head(), text="measured")
+    assert isinstance(worker.run(instruments=watch.instruments).result, Completed)
+    newest = max(worker.project.traces(), key=lambda path: path.stat().st_mtime_ns)
+    told = read_record(newest.read_text(encoding="utf-8").splitlines()[-1])
+    assert isinstance(told, Measured)
+    calls = {each.call: each.calls for each in told.calls}
+    assert calls["store.publish"] == calls["workspace.run"] == calls["orchestrator.report"] == 1
+    assert watch.recorded("call.seconds", "call") == calls
+    assert watch.recorded("publication.seconds", "task") == {"write": 1}
+    assert told.publication is not None
+    (publish,) = (each for each in told.calls if each.call == "store.publish")
+    assert 0 < publish.longest < told.publication
+    assert set(watch.recorded("attempt.operations", "class")) == {name for name, _ in told.operations}
+    assert dict(told.operations)["target"] >= 1
+
+
+def test_nothing_published_is_no_publication_time(worker: Embedded) -> None:
+    watch = Watch()
+    worker.start("write", worker.first, text="late")
+    assert isinstance(worker.run(instruments=watch.instruments).result, Failed)
+    assert watch.recorded("publication.seconds", "task") == {}
+    for each in worker.words.running():
+        worker.words.stop(each.workflow_id, "seen enough")
+
+
+def test_a_worker_warns_once_when_publications_take_longer_than_the_budget_says(
+    worker: Embedded, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was observed is compared with what was typed in."""
+    caplog.set_level(logging.WARNING, "perago")
+    slow = Measured((reduce(CallTimes.with_call, [0.2] * 30 + [2.34] * 10, CallTimes("store.publish")),))
+    watch = BudgetWatch(PublishBudget())
+    watch.add(slow)
+    watch.add(slow)
+    (warned,) = caplog.messages
+    assert "40 publications took (p99 2.34 s)" in warned
+    assert "set publish_p99 = 2.4 in [budget]" in warned
+    BudgetWatch(PublishBudget(publish_p99=2.4)).add(slow)
+    few = BudgetWatch(PublishBudget())
+    few.add(Measured((CallTimes("store.publish").with_call(100.0),)))
+    worker.start("write", worker.head(), text="watched")
+    worker.run(budget_watch=few)
+    assert caplog.messages == [warned], "a handful proves nothing"
 
 
 def test_instruments_that_fail_change_nothing(worker: Embedded, caplog: pytest.LogCaptureFixture) -> None:
@@ -192,6 +251,9 @@ def test_instruments_that_fail_change_nothing(worker: Embedded, caplog: pytest.L
         def count(self, name: str, attributes: object) -> None:
             raise RuntimeError(f"no {name} today: {attributes}")
 
+        def record(self, name: str, value: float, attributes: object) -> None:
+            raise RuntimeError(f"no {name} of {value} today: {attributes}")
+
     caplog.set_level(logging.WARNING, "perago")
     workflow = worker.start("write", worker.head(), text="watched badly")
     worker.run(instruments=Broken())
@@ -199,6 +261,7 @@ def test_instruments_that_fail_change_nothing(worker: Embedded, caplog: pytest.L
     assert view is not None
     assert view.succeeded
     assert any("was not counted: no outcomes today" in line for line in caplog.messages)
+    assert any("was not recorded: no attempt.operations" in line for line in caplog.messages)
 
 
 def test_a_trace_that_cannot_be_written_changes_nothing(worker: Embedded, tmp_path: Path) -> None:
@@ -212,10 +275,11 @@ def test_a_trace_that_cannot_be_written_changes_nothing(worker: Embedded, tmp_pa
 
 
 def test_every_counter_says_what_it_counts_and_without_the_extra_nothing_is_counted() -> None:
-    assert all(COUNTERS.values())
+    assert all((*COUNTERS.values(), *(says for _, says in HISTOGRAMS.values())))
     assert isinstance(instruments(), OpenTelemetry)
     silence = Silence()
     silence.count("steps", {})
+    silence.record("call.seconds", 1.0, {})
     silence.note("step", {})
     with silence.span("attempt", {}):
         pass

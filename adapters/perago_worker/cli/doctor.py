@@ -21,7 +21,7 @@ def doctor(context: typer.Context, *, as_json: AsJson = False) -> None:
     table = Table(box=None, show_header=False)
     with messages.status("looking"):
         spark = examine_spark(project.settings.spark, project.tasks, os.environ)
-        for each in chain(examine(project.settings, lambda: ", ".join(project.tasks())), spark):
+        for each in chain(examine(project.settings, project.tasks), spark):
             findings.append(each)
             mark = "[green]fine[/green]" if each.fine else "[red]trouble[/red]"
             table.add_row(mark, each.what, escape(each.found if each.fine else f"{each.found}. {each.fix}"))

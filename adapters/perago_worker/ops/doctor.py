@@ -7,18 +7,23 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from attrs import frozen
 
 from perago_core.answers import Done
+from perago_core.budget import PublishBudget
+from perago_core.measured import ENOUGH, PUBLISH, CallTimes, fitted
 from perago_core.policy import Capability
 from perago_core.ports import BranchCreator, Cautioned, Coordination, Store
 from perago_core.values import Target
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.settings import Settings, SparkSection, targets_of
 from perago_worker.folders.owned import ForeignFolderError, take
+from perago_worker.ops.measurements import measurements
+from perago_worker.runtime.measuring import difference, shown
 from perago_worker.spark import SPARK
 from perago_worker.stack import Stack, StackError, open_stack
 
@@ -36,7 +41,7 @@ class Finding:
     fix: str = ""
 
 
-def examine(settings: Settings, tasks: Callable[[], object]) -> Iterator[Finding]:
+def examine(settings: Settings, tasks: Callable[[], Mapping[str, TaskDefinition]]) -> Iterator[Finding]:
     """Look at everything, one after the other; what cannot be looked at is a finding too."""
     yield _python()
     yield _git()
@@ -45,7 +50,8 @@ def examine(settings: Settings, tasks: Callable[[], object]) -> Iterator[Finding
         ("cache", "worker.cache", settings.worker.cache),
     ):
         yield _folder(name, setting, folder)
-    yield _try("tasks", tasks, "correct the module, or `tasks` in perago.toml")
+    yield _try("tasks", lambda: ", ".join(tasks()), "correct the module, or `tasks` in perago.toml")
+    yield from _budget(settings, tasks)
     try:
         stack = open_stack(settings)
     except StackError as error:
@@ -173,8 +179,40 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         yield Finding("store", settings.fence.policy != "enable", f"{proved.reason}; {weaker}", "use fence.policy auto")
     for target in targets_of(settings):
         yield _branch(stack.store, target)
-    for warning in settings.budget.budget().warnings(settings.budget.budget().total):
-        yield Finding("budget", fine=False, found=warning, fix="correct [budget]")
+
+
+def _budget(settings: Settings, tasks: Callable[[], Mapping[str, TaskDefinition]]) -> Iterator[Finding]:
+    """Compare the budget with what the traces measured, and with what each task allows."""
+    budget = settings.budget.budget()
+    found = measurements(settings.worker.trace)
+    yield _measured_budget(budget, found)
+    slowest = sorted(
+        (each for name, each in found.items() if not name.startswith("workspace.")),
+        key=lambda each: each.quantile(0.99),
+        reverse=True,
+    )
+    if slowest:
+        told = ", ".join(f"{each.call} {shown(each.quantile(0.99))}" for each in slowest[:3])
+        yield Finding("calls", fine=True, found=f"slowest by p99: {told}")
+    with suppress(Exception):  # that the tasks cannot be imported is said elsewhere
+        for each in tasks().values():
+            for warning in budget.warnings(each.response_timeout):
+                fix = "raise the task's response_timeout, or correct [budget]"
+                yield Finding(f"budget of {each.name}", fine=False, found=warning, fix=fix)
+
+
+def _measured_budget(budget: PublishBudget, found: Mapping[str, CallTimes]) -> Finding:
+    publications = found.get(PUBLISH, CallTimes(PUBLISH))
+    if publications.calls < ENOUGH:
+        return Finding(
+            "budget", fine=True, found=f"{publications.calls} of {ENOUGH} publications measured to judge it by"
+        )
+    proposed = fitted(budget, found)
+    p50, p99 = (shown(publications.quantile(share)) for share in (0.5, 0.99))
+    observed = f"{publications.calls} publications took {p50} (p50) to {p99} (p99)"
+    if proposed == budget:
+        return Finding("budget", fine=True, found=f"{observed}; it fits")
+    return Finding("budget", fine=False, found=observed, fix=f"set in [budget]: {difference(budget, proposed)}")
 
 
 def _caution(coordination: Coordination) -> str:

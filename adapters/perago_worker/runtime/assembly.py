@@ -22,6 +22,7 @@ from perago_worker.runtime.attempt import Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.failpoints import failpoint_from_environment, watched
 from perago_worker.runtime.liveness import lookout_for
+from perago_worker.runtime.measuring import BudgetWatch
 from perago_worker.runtime.readiness import Readiness
 from perago_worker.runtime.task_log import note_listener, task_log
 from perago_worker.runtime.telemetry import instruments
@@ -99,6 +100,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
             own=inside,
             failpoint=failpoint,
             lookout=lookout,
+            budget_watch=BudgetWatch(node.budget),
             collector=LedgerCollector(stack, settings.coordination.retention()) if node.ledger else None,
         )
         worker = Worker(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -18,9 +18,12 @@ from perago_core.attempt.messages import DeadlineExceeded, IntentsSettled, Repor
 from perago_core.attempt.run import Observer
 from perago_core.attempt.state import AFTER_REPORT, FROM_PUBLICATION, AttemptState, Known
 from perago_core.budget import PublishBudget
-from perago_core.driver import Ports, drive
+from perago_core.calls import Call
+from perago_core.driver import Ports, charge_of, drive
+from perago_core.machine.codec import dumps
 from perago_core.machine.rows import Fired
 from perago_core.machine.trace import Tracer
+from perago_core.measured import Measured
 from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, TaskWorkspace, Workspace
 from perago_core.results import Acceptance, Outcome
 from perago_core.values import Attempt, Backing
@@ -33,8 +36,17 @@ from perago_worker.runtime.failpoints import Watcher
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
 from perago_worker.runtime.liveness import Lookout
+from perago_worker.runtime.measuring import BudgetWatch, PublicationTimer, measured
 from perago_worker.runtime.task_log import Tell
-from perago_worker.runtime.telemetry import Instruments, count_outcome, count_step, line_writer, summary, trace_file
+from perago_worker.runtime.telemetry import (
+    Instruments,
+    count_operations,
+    count_outcome,
+    count_step,
+    line_writer,
+    summary,
+    trace_file,
+)
 
 
 @frozen
@@ -73,6 +85,7 @@ class Runtime:
     failpoint: Watcher | None = None
     lookout: Lookout | None = None
     collector: LedgerCollector | None = None
+    budget_watch: BudgetWatch | None = None
     stopped: Stop = field(factory=Stop)
 
     def stop(self, why: str) -> None:
@@ -108,14 +121,17 @@ class Runtime:
             on_loss=lambda why: self.workspace.cancel(attempt, why),
         )
         names = {"task": assignment.task_name, "backing": attempt.backing.value}
+        write = line_writer(trace_file(self.traces, attempt))
+        timer = PublicationTimer(self.clock.now)
+        ports = self._ports(assignment.task_name, workspace, names)
         shown = nullcontext() if self.lookout is None else self.lookout.showing(attempt, heart.until)
         heart.start()
         try:
             with shown as sign, self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
                 outcome = drive(
                     attempt,
-                    self._ports(assignment.task_name, workspace),
-                    observe=_before_report(self._observer(attempt, names), heart, free),
+                    ports,
+                    observe=_before_report(self._observer(attempt, names, write, timer), heart, free),
                     interrupts=lambda state: self._interruption(state, heart),
                     attempt_until=heart.until,
                 )
@@ -124,6 +140,7 @@ class Runtime:
         finally:
             heart.stop()
         self._conclude(attempt, outcome, names)
+        self._keep(measured(ports.meter, timer), names, write)
         if self.collector is not None:
             self.collector.collect_now_and_then()
         return outcome
@@ -136,7 +153,11 @@ class Runtime:
             return heart.loss()
         return heart.loss() or DeadlineExceeded(self.stopped.why)
 
-    def _ports(self, task: str, workspace: Workspace) -> Ports:
+    def _ports(self, task: str, workspace: Workspace, names: dict[str, str]) -> Ports:
+        def timed(call: Call, took: float) -> None:
+            about = {"call": f"{call.port}.{call.method}", "class": charge_of(call)}
+            self.instruments.record("call.seconds", took, {**names, **about})
+
         return Ports(
             orchestrator=self.orchestrator,
             store=self.store,
@@ -144,19 +165,31 @@ class Runtime:
             coordination=self.coordination,
             clock=self.clock,
             reached=None if self.failpoint is None else self.failpoint.of(task),
+            timed=timed,
         )
 
-    def _observer(self, attempt: Attempt, names: dict[str, str]) -> Observer:
-        trace = Tracer("attempt", line_writer(trace_file(self.traces, attempt)), self.clock.wall)
+    def _observer(
+        self, attempt: Attempt, names: dict[str, str], write: Callable[[str], object], timer: PublicationTimer
+    ) -> Observer:
+        trace = Tracer("attempt", write, self.clock.wall)
 
         def observe(before: AttemptState, event: Event, fired: Fired[Attempt, Known]) -> None:
             if isinstance(event, IntentsSettled):
                 report_alarms(attempt.target, event.alarms, self.instruments)
+            timer.observe(before, fired)
             trace(before, event, fired)
             log.debug("%s %s: %s -> %s", attempt.task_id, fired.row.id, type(event).__name__, fired.state.phase.name)
             count_step(self.instruments, names, before, event, fired)
 
         return observe
+
+    def _keep(self, found: Measured, names: dict[str, str], write: Callable[[str], object]) -> None:
+        """Hand on what was measured: to the trace, to dashboards, and to whoever compares it with the budget."""
+        with suppress(OSError):  # a trace that cannot be written changes nothing
+            write(dumps(found))
+        count_operations(self.instruments, names, found)
+        if self.budget_watch is not None:
+            self.budget_watch.add(found)
 
     def _conclude(self, attempt: Attempt, outcome: Outcome, names: dict[str, str]) -> None:
         line = summary(attempt, outcome)

@@ -14,6 +14,7 @@ from perago_core.answers import Event
 from perago_core.attempt.messages import HeadSeen, Publish, Published
 from perago_core.attempt.state import AttemptState, Known
 from perago_core.machine.rows import Fired
+from perago_core.measured import BOUNDS, Measured
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
 from perago_core.values import Attempt
@@ -37,11 +38,26 @@ COUNTERS: Mapping[str, str] = {
 }
 
 
+#: What is measured, as ``perago.NAME``, by task and backing: its unit, and what it is.
+HISTOGRAMS: Mapping[str, tuple[str, str]] = {
+    "call.seconds": ("s", "calls of the ports, by call and by the class they are charged to"),
+    "publication.seconds": ("s", "from the attempt fence before publishing to the answer to the report"),
+    "attempt.operations": ("1", "requests of outside systems that one attempt took, by class"),
+}
+
+#: The ends of the buckets, the same as in traces for seconds.
+_ENDS = {"s": BOUNDS[:-1], "1": (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)}
+
+
 class Instruments(Protocol):
-    """Counters and spans. OpenTelemetry behind its extra; nothing at all without it."""
+    """Counters, histograms and spans. OpenTelemetry behind its extra; nothing at all without it."""
 
     def count(self, name: str, attributes: Mapping[str, str]) -> None:
         """Add one."""
+        ...
+
+    def record(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
+        """Add one measurement to a histogram."""
         ...
 
     def span(self, name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:
@@ -59,6 +75,9 @@ class Silence:
     def count(self, name: str, attributes: Mapping[str, str]) -> None:
         """Do nothing."""
 
+    def record(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
+        """Do nothing."""
+
     def span(self, name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:  # noqa: ARG002
         """Do nothing."""
         return nullcontext()
@@ -68,7 +87,7 @@ class Silence:
 
 
 class OpenTelemetry:
-    """Counters ``perago.*`` and a span for each attempt with an event for each step.
+    """Counters and histograms ``perago.*``, and a span for each attempt with an event for each step.
 
     Where they go is for the process to set up; a provider given here is used instead.
     """
@@ -80,12 +99,20 @@ class OpenTelemetry:
         self._counters = {
             name: meter.create_counter(f"perago.{name}", description=says) for name, says in COUNTERS.items()
         }
+        self._histograms = {
+            name: meter.create_histogram(f"perago.{name}", unit, says, explicit_bucket_boundaries_advisory=_ENDS[unit])
+            for name, (unit, says) in HISTOGRAMS.items()
+        }
         self._tracer = trace.get_tracer("perago", tracer_provider=tracers)
         self._current_span = trace.get_current_span
 
     def count(self, name: str, attributes: Mapping[str, str]) -> None:
         """Add one."""
         self._counters[name].add(1, dict(attributes))
+
+    def record(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
+        """Add one measurement to a histogram."""
+        self._histograms[name].record(value, dict(attributes))
 
     def span(self, name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:
         """Time what happens inside."""
@@ -146,6 +173,17 @@ def _count_outcome(instruments: Instruments, names: Mapping[str, str], outcome: 
         instruments.count("refusals", {**names, "why": refusal.classification.value})
     for _ in outcome.left_behind:
         instruments.count("leaks", names)
+
+
+def count_operations(instruments: Instruments, names: Mapping[str, str], measured: Measured) -> None:
+    """Record what one attempt took: requests by class, and how long its publication was. Never raises: it is over."""
+    try:
+        for charge, operations in measured.operations:
+            instruments.record("attempt.operations", operations, {**names, "class": charge})
+        if measured.publication is not None:
+            instruments.record("publication.seconds", measured.publication, names)
+    except Exception as error:  # noqa: BLE001  as above
+        log.warning("what an attempt took was not recorded: %s", error)
 
 
 def summary(attempt: Attempt, outcome: Outcome) -> str:

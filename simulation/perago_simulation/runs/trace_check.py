@@ -13,7 +13,8 @@ from attrs import field, frozen
 from perago_core.attempt import ATTEMPT
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.machine import codec
-from perago_core.machine.trace import TraceRecord
+from perago_core.machine.trace import read_record
+from perago_core.measured import Measured
 from perago_core.value import Value
 
 
@@ -34,7 +35,9 @@ def check_trace(lines: Iterable[str]) -> Checked:
             if state is None:
                 state = codec.load_state(line, ATTEMPT)
                 continue
-            record = codec.loads(line, TraceRecord)
+            record = read_record(line)
+            if isinstance(record, Measured):
+                continue
             row, after, commands = ATTEMPT.fire(state, record.event)
         except (CodecError, ProtocolError) as problem:
             return Checked(steps, f"line {number}: {problem}")

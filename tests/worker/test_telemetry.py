@@ -130,6 +130,8 @@ def test_a_replacement_is_counted(worker: Embedded) -> None:
 def test_a_refusal_is_counted_by_why(worker: Embedded) -> None:
     """The branch went elsewhere since the input was pinned: nothing is published (S-15)."""
     watch = Watch()
+    worker.start("write", worker.head(), text="in time")
+    worker.run()
     before = worker.head()
     worker.start("write", worker.first, text="late")
     outcome = worker.run(instruments=watch.instruments)
@@ -217,6 +219,8 @@ def test_every_call_is_measured_for_dashboards_and_in_the_trace(worker: Embedded
 
 def test_nothing_published_is_no_publication_time(worker: Embedded) -> None:
     watch = Watch()
+    worker.start("write", worker.head(), text="before")
+    worker.run()
     worker.start("write", worker.first, text="late")
     assert isinstance(worker.run(instruments=watch.instruments).result, Failed)
     assert watch.recorded("publication.seconds", "task") == {}

@@ -6,7 +6,6 @@ goes on, and any two of them add up: those of one attempt in its trace, those of
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from math import ceil
 
@@ -44,7 +43,7 @@ class CallTimes(Value):
 
     def with_call(self, took: float) -> CallTimes:
         """Count one more call."""
-        return self + CallTimes(self.call, ((BOUNDS[bisect_left(BOUNDS, took)], 1),), took)
+        return self + CallTimes(self.call, ((next(end for end in BOUNDS if took <= end), 1),), took)
 
     def __add__(self, other: CallTimes) -> CallTimes:
         """Count what both counted."""

@@ -11,6 +11,7 @@ from perago_simulation.explore.exploration import Exploration
 from perago_simulation.explore.reductions import Reduction
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.register import JUDGED
+from perago_simulation.properties.safety import When
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import Request, World
@@ -29,9 +30,20 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
+#: What goes wrong with one execution, and several workflows; for the reduction that ends executions.
+TROUBLED: dict[str, Setting] = {
+    **{f"{backing.value}, interrupted": setting(backing, crashes=0, interrupts=1) for backing in Backing},
+    "conditional, bodies": setting(Backing.CONDITIONAL, crashes=0, pauses=False, bodies=True, refusals=1, losses=1),
+    "conditional, late requests": setting(Backing.CONDITIONAL, crashes=0, losses=1, late_landings=1),
+    "locked, two workflows": setting(Backing.LOCKED, attempts=1, crashes=0, workflows=2, no_ops=True),
+    "soft, a ledger, terminated": setting(Backing.SOFT, crashes=0, ledger=True, terminations=1, no_ops=True),
+}
+EVERYWHERE = {**SETTINGS, **TROUBLED}
+
+
 @cache
 def plain(name: str) -> Exploration:
-    return explore(SETTINGS[name], JUDGED)
+    return explore(EVERYWHERE[name], JUDGED)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -46,7 +58,7 @@ def test_forgetting_changes_no_verdict_and_no_trace_length(name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_fusing_changes_no_verdict(name: str) -> None:
     """Traces may be longer, never shorter: what is left out are worlds, not moves that were not there before."""
-    reduced = explore(SETTINGS[name], JUDGED, reductions=list(Reduction))
+    reduced = explore(SETTINGS[name], JUDGED, reductions=[Reduction.FORGET, Reduction.FUSE])
     assert reduced.complete
     shortest = plain(name).broken()
     assert reduced.broken().keys() == shortest.keys()
@@ -54,9 +66,38 @@ def test_fusing_changes_no_verdict(name: str) -> None:
     assert reduced.distinct <= plain(name).distinct
 
 
+@pytest.mark.parametrize("name", [*SETTINGS, *TROUBLED])
+def test_ending_at_once_changes_no_verdict(name: str) -> None:
+    """What a stale execution still does is seen by nobody. Traces to rest get shorter by it, others are as long."""
+    reduced = explore(EVERYWHERE[name], JUDGED, reductions=[Reduction.END])
+    whole = plain(name)
+    assert reduced.complete
+    assert reduced.broken().keys() == whole.broken().keys()
+    always = {each.id for each in JUDGED if each.when is When.ALWAYS}
+    assert all(length == whole.broken()[each] for each, length in reduced.broken().items() if each in always)
+    assert all(length <= whole.broken()[each] for each, length in reduced.broken().items())
+    assert reduced.distinct <= whole.distinct
+
+
+def test_three_attempts_with_pauses_need_a_fraction_of_the_worlds() -> None:
+    """On ``atomic`` a newer claim leaves an older attempt nothing to do: of five worlds one is left."""
+    of = setting(Backing.ATOMIC, attempts=3, crashes=0)
+    whole, reduced = explore(of), explore(of, reductions=[Reduction.END])
+    assert (whole.broken(), reduced.broken()) == ({}, {})
+    assert reduced.distinct < 0.22 * whole.distinct
+
+
+def test_a_task_that_comes_back_keeps_its_executions() -> None:
+    """An execution of a requeued task may have nothing to do today and something tomorrow."""
+    of = setting(Backing.ATOMIC, attempts=1, crashes=0, requeues=1)
+    assert explore(of, reductions=[Reduction.END]).distinct == explore(of).distinct
+
+
 @pytest.mark.parametrize(
     ("reduction", "name"),
     [
+        (Reduction.END, "conditional, a stranger"),
+        (Reduction.END, "soft, two steps"),
         (Reduction.FORGET, "soft, a crash"),
         (Reduction.FORGET, "atomic, a crash and a lost answer"),
         (Reduction.FUSE, "atomic, a crash"),

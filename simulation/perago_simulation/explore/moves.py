@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from perago_simulation.explore.cells import Cells, Numbers
 from perago_simulation.explore.memo import CellMove, Memo, steps
-from perago_simulation.explore.reductions import Reduction, forgetting, local_steps
+from perago_simulation.explore.reductions import Reduction, ending, forgetting, local_steps
 from perago_simulation.world.model import Model
 
 
@@ -18,6 +18,7 @@ class Movers:
     ) -> None:
         self.fuses = Reduction.FUSE in reductions
         self.forgets = Reduction.FORGET in reductions
+        self._ends = Reduction.END in reductions
         self._model = model
         self._numbers = numbers
         self._sharing = sharing
@@ -48,5 +49,8 @@ class Movers:
     def _made(self, size: int) -> list[Memo[list[CellMove]]]:
         runs = self._numbers.runs(size)
         self._local[size] = local_steps(self._model, self._numbers, runs)
-        self._parts[size] = [steps(self._numbers, part, self._sharing) for part in self._model.parts(runs)]
+        parts = self._model.parts(runs)
+        if self._ends:
+            parts = tuple(ending(self._model, part) for part in parts)
+        self._parts[size] = [steps(self._numbers, part, self._sharing) for part in parts]
         return self._parts[size]

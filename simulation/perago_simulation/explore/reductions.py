@@ -10,14 +10,16 @@ Whether a reduction applies is computed once for what it reads of a world (``mem
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from functools import partial
 
 from perago_core.attempt import messages as m
+from perago_core.attempt.state import Phase
 from perago_simulation.explore.cells import Numbers, RecordCells, Watch, cells_in
 from perago_simulation.explore.memo import CellMove, Memo, step_of, steps_of
-from perago_simulation.world.model import Model, Part
-from perago_simulation.world.state import DEAD, OPEN, RUNNING, Run, World
+from perago_simulation.world.model import Label, Model, Moves, Part
+from perago_simulation.world.state import DEAD, ENDED, OPEN, RUNNING, Run, World, with_run, without_name
 
 
 class Reduction(Enum):
@@ -25,6 +27,7 @@ class Reduction(Enum):
 
     FORGET = "forget"
     FUSE = "fuse"
+    END = "end"
 
 
 def forgetting(model: Model, numbers: Numbers) -> Memo[list[CellMove]]:
@@ -57,6 +60,87 @@ def _forgotten(model: Model, world: World) -> World:
     if model.at_rest(world):
         world = world._replace(budget=world.budget._replace(crashes=0, duplicates=0))
     return world
+
+
+#: Until here an execution writes under its own name only, and the next fence tells it that its task has ended.
+_BEFORE_THE_LAST_FENCE = frozenset(
+    {
+        Phase.WORKSPACE,
+        Phase.BODY,
+        Phase.FENCE_0,
+        Phase.STAGING_0,
+        Phase.FENCE_1,
+        Phase.STAGING,
+        Phase.UPLOAD,
+        Phase.COMMIT,
+        Phase.FENCE_2,
+    }
+)
+#: From here on it looks, reports to a task that has ended, and cleans up.
+_NOTHING_MORE = frozenset(
+    {
+        Phase.OWN_HEAD,
+        Phase.OWN_FENCE,
+        Phase.READ_BACK,
+        Phase.REPORT,
+        Phase.CONFIRMATION,
+        Phase.ACCEPTANCE,
+        Phase.CLEAN_UP,
+    }
+)
+
+
+def ending(model: Model, part: Part) -> Part:
+    """Let executions end with the very move that leaves them nothing to do that anybody else could see.
+
+    That is an execution of a task that has ended, and it is either on its way to an attempt fence that must fail, or
+    past its publication: it will look, report to a task that ignores it, and remove its own name. It must not hold the
+    lease, have a publication on its way or an intent that stands: what it does about those is seen by others. To end at
+    once is one of its own schedules, so no world is invented. What is left out are its crash and its lost answers,
+    which only spend what may go wrong elsewhere, and the worlds in between, which differ in nothing others read.
+
+    It happens in the move itself, so it is computed once for what the move reads (``memo``); a look at every new world
+    would read all of it. Not where a task may come back under its id or somebody collects names.
+    """
+    of = model.setting
+    if of.requeues or of.reruns or of.collects:
+        return part
+
+    def moves(world: World) -> Moves:
+        for label, after in part(world):
+            for index in _concerned(label, after):
+                after = _ended(after, index)  # noqa: PLW2901  one by one
+            yield label, after
+
+    return moves
+
+
+def _concerned(label: Label, after: World) -> Iterable[int]:
+    """Name the executions a move may leave with nothing to do: the one that moves, and all of a task that ends."""
+    who, what, about = label
+    if what == "Report":
+        task = after.runs[int(who[1:])].task
+    elif what in {"give up", "terminate"}:
+        task = int(about[1:])
+    else:
+        return (int(who[1:]),) if who[1:].isdigit() else ()
+    return [index for index, run in enumerate(after.runs) if run.task == task]
+
+
+def _ended(world: World, index: int) -> World:
+    """Give the world in which an execution that has nothing left to do has done it."""
+    run = world.runs[index]
+    if run.fate is not RUNNING:
+        return world
+    assert run.state is not None
+    phase, known = run.state.phase, run.state.known
+    if phase not in _BEFORE_THE_LAST_FENCE and (phase not in _NOTHING_MORE or known.armed):
+        return world
+    if world.tasks[run.task].status is OPEN or world.lease.holder == index:
+        return world
+    if any(request.run == index for request in world.requests):
+        return world
+    return without_name(with_run(world, index, Run(run.task, ENDED, None)), index)
 
 
 def local_steps(model: Model, numbers: Numbers, runs: int) -> list[Memo[list[CellMove]]]:

@@ -49,7 +49,7 @@ from perago_simulation.world.state import (
 )
 from perago_simulation.world.store import Store
 from perago_simulation.world.strangers import Label, Move, Moves
-from perago_simulation.world.troubles import troubles
+from perago_simulation.world.troubles import TROUBLES, troubles
 
 __all__ = ["Label", "Model", "Move", "Moves", "Part"]
 
@@ -72,6 +72,8 @@ class Model:
         #: The rows of the table that have fired so far.
         self.fired: set[str] = set()
         self.step = lru_cache(maxsize=None)(self._fire)
+        # Asked of the setting: a step that asked the world would depend on more than its own execution.
+        self._troubled = any(getattr(setting, name) for name in TROUBLES)
 
     def beginnings(self) -> Moves:
         """Give the worlds a run starts from: the first attempt handed out, with each body it may have."""
@@ -114,7 +116,7 @@ class Model:
         run = world.runs[index]
         if run.fate is RUNNING:
             yield from self._work(world, index, run)
-            if world.rare is not None:
+            if self._troubled:
                 yield from troubles(self, world, index, run)
 
     def _work(self, world: World, index: int, run: Run) -> Moves:

@@ -23,6 +23,8 @@ from perago_simulation.world.strangers import Move, Moves
 if TYPE_CHECKING:
     from perago_simulation.world.model import Model
 
+#: The budgets they take from.
+TROUBLES = ("interrupts", "refusals", "lateness", "late_landings")
 #: The interruptions, by how a label tells of them.
 INTERRUPTS: dict[str, Event] = {
     "lose attempt": m.AttemptLost("somebody else has the task"),

@@ -18,6 +18,7 @@ EVERY = "perago-"
 
 _READABLE_MAX = 48
 _OURS = re.compile(r"perago-[0-9a-f]{8}-([0-9a-f]{12}-[A-Za-z0-9_-]+)")
+_RECOVERY = re.compile(r".+-[0-9]+-recovery-(.+)-[^-]+")
 _TASK_ID = re.compile(r".+-[0-9]+-(?:r[0-9]+|recovery)-(.+)-[^-]+")
 
 
@@ -81,6 +82,13 @@ def task_id_of(name: str) -> str | None:
     ours = _OURS.fullmatch(name)
     found = None if ours is None else _TASK_ID.fullmatch(ours[1])
     return None if found is None else found[1]
+
+
+def is_recovery_name(name: str, task_id: str) -> bool:
+    """Say whether a name is the anchor of a recovery that takes this task's publication back."""
+    ours = _OURS.fullmatch(name)
+    found = None if ours is None else _RECOVERY.fullmatch(ours[1])
+    return found is not None and found[1] == _slug(task_id)
 
 
 def _task_part(logical_task: str) -> str:

@@ -17,32 +17,52 @@ does not answer for one name leaves it open whether that one may still act, and 
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, TypeAlias
+from attrs import field, frozen
 
-from perago_core.answers import Answer, Done
-from perago_core.calls import Call, call, charged
-from perago_core.names import attempt_number, is_of_task, is_staging_name, target_prefix, task_id_of
+from perago_core.answers import Done
+from perago_core.calls import Talk, call, charged
+from perago_core.names import (
+    attempt_number,
+    is_of_task,
+    is_recovery_name,
+    is_staging_name,
+    target_prefix,
+    task_id_of,
+)
 from perago_core.ports import Orchestrator, Store
+from perago_core.value import Value, many, text
 from perago_core.values import Head, Target, TaskSnapshot
-
-Revoking: TypeAlias = Generator[Call, Answer[Any], Answer[tuple[str, ...]]]
 
 CHARGE = "revoke"
 
 
-def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revoking:
-    """Drop every name by which somebody may move the target who has no right to; give those that were dropped.
+@frozen(repr=False)
+class Revoked(Value):
+    """The names of a target that were dropped, and those of tasks that are open: they stay."""
+
+    dropped: tuple[str, ...] = field(default=(), validator=many(text))
+    at_work: tuple[str, ...] = field(default=(), validator=many(text))
+
+
+def revoke(
+    target: Target, own_task: str | None = None, number: int = 0, *, recovered: str | None = None
+) -> Talk[Revoked]:
+    """Drop every name by which somebody may move the target who has no right to, and say which stay.
 
     ``own_task`` and ``number``: whose older attempts go without asking, and whose others stay. Nobody's: ask about all.
+    ``recovered``: a task whose publication is being taken back. The anchors of its recoveries are left alone: all of
+    them make the same movement, and two that dropped each other's would both fail.
     """
     listed = yield from charged(CHARGE, Store.staging_names, target.repository, target_prefix(target))
     if not isinstance(listed, Done):
         return listed
-    found: tuple[str, ...] = tuple(name for name in listed.value if is_staging_name(name))
+    found = [name for name in listed.value if is_staging_name(name)]
     going: list[str] = []
+    staying: list[str] = []
     tasks: dict[str | None, bool] = {None: True}
     for name in found:
+        if recovered is not None and is_recovery_name(name, recovered):
+            continue
         if own_task is not None and is_of_task(name, own_task):
             made_by = attempt_number(name, own_task)
             ended = made_by is not None and made_by < number
@@ -54,16 +74,15 @@ def revoke(target: Target, own_task: str | None = None, number: int = 0) -> Revo
                     return answer
                 tasks[task_id] = has_ended(answer.value)
             ended = tasks[task_id]
-        if ended:
-            going.append(name)
+        (going if ended else staying).append(name)
     for name in going:
         dropped = yield from charged(CHARGE, Store.drop, target, name)
         if not isinstance(dropped, Done):
             return dropped
-    return Done(tuple(going))
+    return Done(Revoked(tuple(going), tuple(staying)))
 
 
-def pin(target: Target) -> Generator[Call, Answer[Any], Answer[Head | None]]:
+def pin(target: Target) -> Talk[Head | None]:
     """Give the head a workflow may start from: read once nothing of the past can move it any more.
 
     Counterexample to reading it at once: the last attempt of a failed workflow has sent its publication; the next

@@ -140,7 +140,7 @@ def _await_takeover(x: Execution, command: m.AwaitTakeover) -> Conversation:
 def _revoke_older(x: Execution, command: m.RevokeOlder) -> Conversation:
     answer = yield from revoke(x.attempt.target, x.attempt.logical_task, command.number)
     if isinstance(answer, Done):
-        return m.Revoked(answer.value)
+        return m.Revoked(answer.value.dropped)
     return answer
 
 

@@ -17,6 +17,7 @@ from perago_core.recovery.state import (
     RecoveryKnown,
     RecoveryOutcome,
     RecoveryState,
+    Word,
     outcome,
 )
 from perago_core.recovery.table import RECOVERY, start, step
@@ -33,6 +34,7 @@ __all__ = [
     "RecoveryOutcome",
     "RecoveryState",
     "Swept",
+    "Word",
     "outcome",
     "perform",
     "recover",

@@ -12,6 +12,7 @@ from enum import Enum
 
 from attrs import field, frozen
 
+from perago_core.fence import Standing
 from perago_core.ledger.records import Intent, IntentState, TargetIntent
 from perago_core.value import Value, a, flag, many, maybe
 from perago_core.values import Claim, Commit, CommitRef, Head, TaskSnapshot, TaskStatus
@@ -194,6 +195,36 @@ _ACCEPTED_INPUT = {
     Class.UNEXPECTED_AT_P1: "buried",
     Class.UNEXPECTED_MULTISTEP: "buried",
 }
+
+
+class Owners(Enum):
+    """Who can have made the commits an intent describes, by the claim records and the orchestrator's word on them."""
+
+    DEAD = "only attempts that ended unaccepted"
+    ACCEPTED = "perhaps one that was accepted"
+    OPEN = "perhaps one that is at work"
+    UNPROVEN = "nobody can say: a claim or a task is gone"
+
+
+_OWNERS = {
+    Standing.ACCEPTED: Owners.ACCEPTED,
+    Standing.LIVE: Owners.OPEN,
+    Standing.UNPROVEN: Owners.UNPROVEN,
+    Standing.DEAD: Owners.DEAD,
+}
+
+
+def owners_of(standings: Iterable[Standing], *, recorded: bool) -> Owners:
+    """Fold what is known of every possible owner: one that was accepted outweighs one that lives, and so on.
+
+    ``recorded``: the intent's own claim is among the records. If not, that of the attempt that was accepted may be gone
+    as well, because claims are removed once their task is settled.
+    """
+    found = set(standings)
+    for each, owners in _OWNERS.items():
+        if each in found:
+            return owners if recorded or each is not Standing.DEAD else Owners.UNPROVEN
+    return Owners.UNPROVEN
 
 
 def could_own(claim: Claim, intent: Intent) -> bool:

@@ -9,8 +9,8 @@ from attrs import field, frozen
 from perago_core.answers import Event
 from perago_core.ledger.records import Audit, Intent, Prepared, Settlement, TargetIntent
 from perago_core.machine.rows import Command, effect, read
-from perago_core.recovery.classify import Trail
-from perago_core.value import a, flag, many, maybe, text
+from perago_core.recovery.classify import Owners, Trail
+from perago_core.value import a, many, maybe, text
 from perago_core.values import TaskSnapshot
 
 
@@ -73,10 +73,39 @@ class AskAuthority(Command):
 
 
 @frozen(cache_hash=True, repr=False)
-class OwnersRead(Event):
-    """The claim records say whether only dead attempts can have made the commits this intent describes."""
+class NamesRevoked(Event):
+    """Nobody who has ended can act on the targets by name any more."""
 
-    dead: bool = field(validator=flag)
+    names: tuple[str, ...] = field(default=(), validator=many(text))
+
+
+@frozen(cache_hash=True, repr=False)
+class RevokeNames(Command):
+    """Drop every name by which somebody who has ended may still move one of the targets."""
+
+    intent: Intent = field(validator=a(Intent))
+    answers: ClassVar = effect(NamesRevoked, repeatable=True)
+
+
+class BarrierPassed(Event):
+    """What the store had begun on the targets has ended."""
+
+    __slots__ = ()
+
+
+@frozen(cache_hash=True, repr=False)
+class PassBarrier(Command):
+    """Have the store end what it had begun on the targets."""
+
+    intent: Intent = field(validator=a(Intent))
+    answers: ClassVar = effect(BarrierPassed, repeatable=True)
+
+
+@frozen(cache_hash=True, repr=False)
+class OwnersRead(Event):
+    """The claim records say who can have made the commits this intent describes."""
+
+    owners: Owners = field(validator=a(Owners))
 
 
 @frozen(cache_hash=True, repr=False)
@@ -132,6 +161,13 @@ class WritePlan(Command):
     answers: ClassVar = effect(PlanStands, repeatable=True)
 
 
+@frozen(cache_hash=True, repr=False)
+class TargetBusy(Event):
+    """Somebody who has a right to publishes to a target of the plan now; nothing was moved there."""
+
+    reason: str = field(validator=text)
+
+
 class Relocated(Event):
     """Every target of the plan is back at its input."""
 
@@ -144,7 +180,7 @@ class Relocate(Command):
 
     intent: Intent = field(validator=a(Intent))
     prepared: Prepared = field(validator=a(Prepared))
-    answers: ClassVar = effect(Relocated)
+    answers: ClassVar = effect(Relocated, TargetBusy)
 
 
 @frozen(cache_hash=True, repr=False)

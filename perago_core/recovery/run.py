@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -23,11 +23,15 @@ from perago_core.machine.rows import Command
 from perago_core.names import recovery_name
 from perago_core.ports import Orchestrator, Store
 from perago_core.recovery import messages as m
-from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look
+from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look, owners_of
 from perago_core.recovery.state import Mode, Recovery, RecoveryOutcome, outcome
 from perago_core.recovery.table import start, step
+from perago_core.revocation import revoke
 from perago_core.value import Value, a, count, many, text
 from perago_core.values import Backing, Claim, Commit, CommitRef, Head, Maintained, Target
+
+#: Moving a target: what went wrong, or ``None``.
+_Moving: TypeAlias = Generator[Call, Answer[Any], Event | None]
 
 
 def perform(command: Command, subject: Recovery) -> Conversation:
@@ -52,6 +56,24 @@ def _read_settlement(command: m.ReadSettlement, _subject: Recovery) -> Conversat
 def _ask_authority(command: m.AskAuthority, _subject: Recovery) -> Conversation:
     asked = charged(CHARGE, Orchestrator.reload, command.workflow_id, command.task_id)
     return look(asked, m.TaskSeen)
+
+
+def _revoke_names(command: m.RevokeNames, _subject: Recovery) -> Conversation:
+    dropped: list[str] = []
+    for each in command.intent.targets:
+        answer = yield from revoke(each.target, recovered=command.intent.task_id)
+        if not isinstance(answer, Done):
+            return answer
+        dropped += answer.value.dropped
+    return m.NamesRevoked(tuple(dropped))
+
+
+def _pass_barrier(command: m.PassBarrier, _subject: Recovery) -> Conversation:
+    for each in command.intent.targets:
+        answer = yield from charged(CHARGE, Store.barrier, each.target)
+        if not isinstance(answer, Done):
+            return answer
+    return m.BarrierPassed()
 
 
 def _read_plan(command: m.ReadPlan, _subject: Recovery) -> Conversation:
@@ -97,7 +119,8 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
     """Find every claim to a commit like ours, and ask whether the attempts behind them are dead.
 
     Our own claim must be among them: claims are removed once their task is settled, and a list from which ours is gone
-    may lack that of the attempt that was accepted.
+    may lack that of the attempt that was accepted. Our own task is not asked about again: it has ended, or a person
+    says so in its place.
     """
     intent = command.intent
     rivals: set[tuple[str, str]] = set()
@@ -109,13 +132,13 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
         claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
         recorded = recorded and intent.execution in {claim.execution for claim in claims}
         rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
-    dead = recorded
-    for workflow_id, task_id in sorted(rivals):
+    standings = {fence.Standing.DEAD}
+    for workflow_id, task_id in sorted(rivals - {(intent.workflow_id, intent.task_id)}):
         reloaded = yield from charged(CHARGE, Orchestrator.reload, workflow_id, task_id)
         if not isinstance(reloaded, Done):
             return Unknown(reloaded.reason)
-        dead = dead and fence.standing(reloaded.value) is fence.Standing.DEAD
-    return m.OwnersRead(dead)
+        standings.add(fence.standing(reloaded.value))
+    return m.OwnersRead(owners_of(standings, recorded=recorded))
 
 
 def _observe(command: m.Observe, _subject: Recovery) -> Conversation:
@@ -152,9 +175,9 @@ def _walk(intent: TargetIntent) -> Talk[Trail]:
 
 def anchor_name(intent: Intent, target: Target, subject: Recovery) -> str | None:
     """Name the revocable anchor a relocation of one target acts by; ``None`` where the store acts by commit id."""
-    if intent.backing not in {Backing.CONDITIONAL, Backing.LOCKED}:
+    if intent.backing is Backing.SOFT:
         return None
-    unique = "\n".join((subject.operation_id, subject.actor, str(subject.at), subject.grounds))
+    unique = "\n".join((subject.operation_id, subject.actor, str(subject.at), subject.grounds, subject.nonce))
     digest = hashlib.sha256(unique.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return recovery_name(target, intent.logical_task, intent.number, intent.task_id, digest)
 
@@ -163,13 +186,13 @@ def _relocate(command: m.Relocate, subject: Recovery) -> Conversation:
     for move in command.prepared.movements:
         if move.moves and move.after is not None:
             name = anchor_name(command.intent, move.target, subject)
-            failed = yield from _anchored(move, move.after, name)
+            failed = yield from _anchored(move, move.after, name, command.intent.task_id)
             if failed is not None:
                 return failed
     return m.Relocated()
 
 
-def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[Call, Answer[Any], Event | None]:
+def _anchored(move: Movement, parent: CommitRef, name: str | None, task_id: str) -> _Moving:
     """Move one target under an anchor. Dropping it afterwards is clean-up, or revocation if the outcome is unknown."""
     if name is None:
         return (yield from _take_back(move, parent, None))
@@ -178,12 +201,32 @@ def _anchored(move: Movement, parent: CommitRef, name: str | None) -> Generator[
         return NotDone(f"{move.target}: no anchor: {opened.reason}")
     failed: Event | None = NotDone(f"{move.target}: the anchor may not exist")
     if isinstance(opened, Done):
-        failed = yield from _take_back(move, parent, name)
+        failed = yield from _alone(move.target, task_id)
+        if failed is None:
+            failed = yield from _take_back(move, parent, name)
     yield from charged(CHARGE, Store.drop, move.target, name)
     return failed
 
 
-def _take_back(move: Movement, parent: CommitRef, name: str | None) -> Generator[Call, Answer[Any], Event | None]:
+def _alone(target: Target, task_id: str) -> _Moving:
+    """Make sure, with the own anchor in place, that nobody else publishes to the target; ``None`` says so.
+
+    Whoever publishes makes its name, passes its last fence, drops the names of all who have ended, passes the barrier
+    and looks at the head, in this order. If its name was made before we listed, we see it, and leave the target alone
+    while its task is open. If it was made later, it drops our anchor, which carries the id of a task that has ended,
+    and looks only after the barrier: what we send then has landed before it looks, or never lands. So no lock is
+    needed, and no person's word that nobody is writing.
+    """
+    revoked = yield from revoke(target, recovered=task_id)
+    if not isinstance(revoked, Done):
+        return Unknown(f"{target}: {revoked.reason}")
+    if revoked.value.at_work:
+        return m.TargetBusy(f"somebody publishes to {target} now, by the name {revoked.value.at_work[0]}")
+    passed = yield from charged(CHARGE, Store.barrier, target)
+    return None if isinstance(passed, Done) else NotDone(f"{target}: no barrier: {passed.reason}")
+
+
+def _take_back(move: Movement, parent: CommitRef, name: str | None) -> _Moving:
     """Look once more, then move; nothing comes between the look and the move (S-09). ``None`` says that it is back."""
     seen = yield from charged(CHARGE, Store.head, move.target)
     if not isinstance(seen, Done):
@@ -209,6 +252,8 @@ PERFORM: Mapping[type[Command], Callable[[Any, Recovery], Conversation]] = {
     m.ReadRecord: _read_intent,
     m.ReadSettlement: _read_settlement,
     m.AskAuthority: _ask_authority,
+    m.RevokeNames: _revoke_names,
+    m.PassBarrier: _pass_barrier,
     m.ReadPlan: _read_plan,
     m.ReadOwners: _read_owners,
     m.Observe: _observe,
@@ -235,15 +280,27 @@ class Swept(Value):
     epoch: int = field(validator=count)
 
     @property
+    def unaccepted(self) -> tuple[RecoveryOutcome, ...]:
+        """Give the outcomes of intents whose commit is the head although nobody accepted it."""
+        return tuple(each for each in self.outcomes if each.unaccepted is not None)
+
+    @property
     def alarms(self) -> tuple[str, ...]:
         """One sentence for each accepted result that is not on its branch. The caller must tell a person."""
         return _alarms(self.outcomes)
 
 
-def sweep(
-    target: Target, mode: Mode, actor: str, grounds: str = "", maintained_since: CommitRef | None = None
+def sweep(  # noqa: PLR0917  who sweeps what, why, and what they want to know
+    target: Target,
+    mode: Mode,
+    actor: str,
+    grounds: str = "",
+    nonce: str = "",
+    maintained_since: CommitRef | None = None,
 ) -> Talk[Swept]:
     """Recover the open intents of one target, and read which maintenance was accepted since a commit if one is given.
+
+    ``nonce`` is anything no other sweep has: anchors are named after it.
 
     ``Done`` names the ones that stay unresolved; no failure of one keeps the others from being tried. Any other answer
     says that the ledger could not be listed, and then nothing is known about the target.
@@ -254,7 +311,7 @@ def sweep(
     outcomes: list[RecoveryOutcome] = []
     for operation_id in listed.value:
         at = yield from wall_clock()
-        outcomes.append((yield from recover(Recovery(operation_id, target, mode, actor, at, grounds))))
+        outcomes.append((yield from recover(Recovery(operation_id, target, mode, actor, at, grounds, nonce=nonce))))
     maintained: Answer[tuple[Maintained, ...]] = Done(())
     if maintained_since is not None:
         maintained = yield from ledger.maintained(target, maintained_since)
@@ -263,7 +320,7 @@ def sweep(
     epoch = yield from ledger.read_epoch()
     if not isinstance(epoch, Done):
         return _with_alarms(epoch, outcomes)
-    unresolved = tuple(each.operation_id for each in outcomes if not each.ending.resolves)
+    unresolved = tuple(each.operation_id for each in outcomes if each.ending.blocks)
     return Done(Swept(tuple(outcomes), unresolved, maintained.value, epoch.value))
 
 

@@ -8,20 +8,26 @@ Theory of operation
 2. Nothing is guessed. Identity is parent and tree, or the confirmed ref. What cannot be read, shown or reached is kept.
 3. Settlement, audit, close: in this order, each at most once, each found again after a crash. The first settlement
    stands; losing that race is success, because the goal is met (D-9, L-07).
-4. Moving a branch needs exclusive mode, a dead attempt, a head that is provably the dead attempt's and no one else's,
-   and a durable plan written first. Afterwards the heads look as if nothing had ever been published.
-5. So a plan that stands while nothing is published means that the move happened: settle *rolled back* from the plan,
+4. What became of a publication that nobody will finish is written down only once it cannot land any more: the names of
+   everybody who has ended are dropped, a barrier has answered, and the head is looked at after that (S-19).
+5. A dead attempt's commit that is the head stays open until somebody has decided: a later attempt replaces it, a
+   recovery takes it back, or a person keeps it. Whoever only keeps the books leaves it as it is, and says so.
+6. Moving a branch needs leave to, a dead attempt, a head that is provably the dead attempt's and no one else's, and a
+   durable plan written first. Afterwards the heads look as if nothing had ever been published. Nobody's word is needed
+   that nobody else publishes meanwhile: see ``run``.
+7. So a plan that stands while nothing is published means that the move happened: settle *rolled back* from the plan,
    not *not published* from the observation (CW-29). The plan is read after the targets. The other way round: we find
    no plan; another recovery writes one and moves; we observe no movement and settle *not published*.
-6. All targets of an intent share one settlement (S-20). One doubtful target keeps the whole intent open.
-
-What does not fit: an intent whose task the orchestrator has forgotten can never be decided here. It blocks its own
-targets and no others (L-08) until a person settles it.
+8. All targets of an intent share one settlement (S-20). One doubtful target keeps the whole intent open.
+9. A task the orchestrator has forgotten has ended (ADR 22). If nothing of it is on the branch, and it never said that
+   something was, it did not publish. If something is, only a person can say whether it was accepted; their word then
+   takes the place of the orchestrator's. Until then it blocks its own targets and no others (L-08).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from perago_core.answers import Event, NotDone, Unknown
 from perago_core.ledger.records import Movement, Prepared, Settlement, SettlementKind
@@ -32,7 +38,6 @@ from perago_core.recovery.classify import LOST
 from perago_core.recovery.state import (
     FACTS,
     REMEMBER,
-    Mode,
     Recovery,
     RecoveryKnown,
     RecoveryState,
@@ -59,6 +64,16 @@ def read_settlement(subject: Recovery, _known: RecoveryKnown, _event: Event) -> 
 def ask_authority(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.AskAuthority:
     intent = the_intent(known)
     return m.AskAuthority(intent.workflow_id, intent.task_id)
+
+
+@asks(m.RevokeNames)
+def revoke_names(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.RevokeNames:
+    return m.RevokeNames(the_intent(known))
+
+
+@asks(m.PassBarrier)
+def pass_barrier(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.PassBarrier:
+    return m.PassBarrier(the_intent(known))
 
 
 @asks(m.ReadPlan)
@@ -131,13 +146,21 @@ def close(_subject: Recovery, known: RecoveryKnown, _event: Event) -> m.Close:
     return m.Close(the_settlement(known), known.intent)
 
 
-_PROBE, _SETTLE_ONLY, _EXCLUSIVE = (mode.value for mode in Mode)
-_ACTS = (_SETTLE_ONLY, _EXCLUSIVE)
+_ACTS = ("settle", "keep", "move")
 
+_Guard: TypeAlias = dict[str, str | tuple[str, ...]]
+#: Nothing of it is on the branches, and nobody has written down that it was taken back; and where somebody has.
+_UNMOVED: _Guard = {"reach": _ACTS, "movement": "none", "plan": "absent"}
+_TAKEN_BACK: _Guard = {"reach": _ACTS, "movement": "none", "plan": "written"}
+#: Something else is there in its place; or on top of it, too.
+_INSTEAD: _Guard = {"reach": _ACTS, "movement": "unexpected"}
+_COVERED = ("buried", "unexpected")
+#: A dead attempt, and branches that do not show what became of it.
+_ILLEGIBLE: _Guard = {"reach": _ACTS, "authority": "dead", "movement": ("violated", "unverifiable")}
 #: A dead attempt's effects that are the heads of their targets, and no effect that is anything else.
-_TIP = ("ours", "partial")
-#: An exclusive recovery of such effects.
-_BACK: dict[str, str | tuple[str, ...]] = {"mode": _EXCLUSIVE, "authority": "dead", "movement": _TIP}
+_TIP: _Guard = {"authority": "dead", "movement": ("ours", "partial")}
+#: What may be a sign of an effect nobody can tell about any more.
+_SIGNS = ("ours", "buried", "partial", "violated", "unverifiable")
 
 
 def decided_by(*decisions: tuple[str, Guard, P, Ask | None]) -> tuple[On, ...]:
@@ -157,9 +180,9 @@ TABLE: tuple[Wait, ...] = (
     ),
 
     wait(P.EARLIER_SETTLEMENT, m.ReadSettlement,
-        On("E1", m.SettlementFound, when(mode=_PROBE), P.SETTLED),
-        On("E2", m.SettlementFound, when(mode=_ACTS, record="present"), P.AUDIT, record_audit),
-        On("E3", m.SettlementFound, when(mode=_ACTS, record="gone"), P.CLOSING, close),
+        On("E1", m.SettlementFound, when(reach="look"), P.SETTLED),
+        On("E2", m.SettlementFound, when(reach=_ACTS, record="present"), P.AUDIT, record_audit),
+        On("E3", m.SettlementFound, when(reach=_ACTS, record="gone"), P.CLOSING, close),
         On("E4", m.SettlementAbsent, when(record="present"), P.AUTHORITY, ask_authority),
         On("E5", m.SettlementAbsent, when(record="gone"), P.REFUSED, note="a pointer to nothing"),
         On("E6", NotDone, ALWAYS, P.REFUSED),
@@ -167,9 +190,25 @@ TABLE: tuple[Wait, ...] = (
     ),
 
     wait(P.AUTHORITY, m.AskAuthority,
-        On("A1", m.TaskSeen, when(claims="needed"), P.OWNERS, read_owners),
-        On("A2", m.TaskSeen, when(claims="unneeded"), P.TARGETS, observe),
+        On("A1", m.TaskSeen, when(due="claims"), P.OWNERS, read_owners),
+        On("A2", m.TaskSeen, when(due="nothing"), P.TARGETS, observe),
         On("A3", Unknown, ALWAYS, P.DEFERRED),
+        On("A4", m.TaskSeen, when(due="revocation"), P.REVOCATION, revoke_names),
+    ),
+
+    wait(P.REVOCATION, m.RevokeNames,
+        On("V1", m.NamesRevoked, ALWAYS, P.BARRIER, pass_barrier),
+        On("V2", NotDone, ALWAYS, P.DEFERRED),
+        On("V3", Unknown, ALWAYS, P.DEFERRED),
+    ),
+
+    # A barrier is refused on a dirty branch and on a missing one. Both can be looked at.
+    wait(P.BARRIER, m.PassBarrier,
+        On("B1", m.BarrierPassed, when(claims="needed"), P.OWNERS, read_owners),
+        On("B2", m.BarrierPassed, when(claims="unneeded"), P.TARGETS, observe),
+        On("B3", NotDone, when(claims="needed"), P.OWNERS, read_owners),
+        On("B4", NotDone, when(claims="unneeded"), P.TARGETS, observe),
+        On("B5", Unknown, ALWAYS, P.DEFERRED),
     ),
 
     wait(P.OWNERS, m.ReadOwners,
@@ -185,22 +224,39 @@ TABLE: tuple[Wait, ...] = (
     wait(P.EARLIER_PLAN, m.ReadPlan,
         # The decision: how far we may go, what the authority says, what is on the branches.
         *decided_by(
-        ("D01", when(mode=_PROBE), P.PROBED, None),
-        ("D02", when(mode=_ACTS, authority="running"), P.DEFERRED, None),
-        ("D03", when(mode=_ACTS, authority="gone"), P.REFUSED, None),
-        ("D04", when(mode=_ACTS, authority="unknown"), P.REFUSED, None),
-        ("D05", when(mode=_ACTS, authority="other"), P.SETTLEMENT, settle_suppressed),
-        ("D06", when(mode=_ACTS, authority="ours", movement=("ours", "buried")), P.SETTLEMENT, settle_rolled_forward),
-        ("D07", when(mode=_ACTS, authority="ours", movement=LOST), P.SETTLEMENT, settle_accepted_lost),
-        ("D08", when(mode=_ACTS, authority="ours", movement="unverifiable"), P.REFUSED, None),
-        ("D09", when(mode=_ACTS, authority="dead", movement="none", plan="absent"), P.SETTLEMENT, settle_not_published),
-        ("D10", when(mode=_ACTS, authority="dead", movement="none", plan="written"), P.SETTLEMENT, settle_rolled_back),
-        ("D11", when(mode=_ACTS, authority="dead", movement=("buried", "unexpected")), P.SETTLEMENT, settle_superseded),
-        ("D12", when(mode=_ACTS, authority="dead", movement=("violated", "unverifiable")), P.REFUSED, None),
-        ("D13", when(mode=_SETTLE_ONLY, authority="dead", movement=_TIP), P.SETTLEMENT, settle_abandoned),
-        ("D14", when(**_BACK, movable="no"), P.SETTLEMENT, settle_abandoned),
-        ("D15", when(**_BACK, movable="yes", plan="absent"), P.PLAN, write_plan),
-        ("D16", when(**_BACK, movable="yes", plan="written"), P.RELOCATION, relocate),
+        ("D01", when(reach="look"), P.PROBED, None),
+        ("D02", when(reach=_ACTS, authority="running"), P.DEFERRED, None),
+        ("D04", when(reach=_ACTS, authority="unknown"), P.REFUSED, None),
+        ("D05", when(reach=_ACTS, authority="other"), P.SETTLEMENT, settle_suppressed),
+        ("D06", when(reach=_ACTS, authority="ours", movement=("ours", "buried")), P.SETTLEMENT, settle_rolled_forward),
+        ("D07", when(reach=_ACTS, authority="ours", movement=LOST), P.SETTLEMENT, settle_accepted_lost),
+        ("D08", when(reach=_ACTS, authority="ours", movement="unverifiable"), P.REFUSED, None),
+
+        # The task has ended unaccepted, and nothing of it is on its way any more.
+        ("D09", when(**_UNMOVED, authority="dead", quiet="yes"), P.SETTLEMENT, settle_not_published),
+        ("D19", when(**_UNMOVED, authority="dead", quiet="no"), P.DEFERRED, None),
+        ("D10", when(**_TAKEN_BACK, authority=("dead", "gone")), P.SETTLEMENT, settle_rolled_back),
+        ("D11", when(reach=_ACTS, authority="dead", movement=_COVERED), P.SETTLEMENT, settle_superseded),
+        ("D12", when(**_ILLEGIBLE, word="none"), P.REFUSED, None),
+        ("D20", when(**_ILLEGIBLE, word="given"), P.SETTLEMENT, settle_superseded),
+
+        # Its commit is the head: whose commit is it, and what may be done about it.
+        ("D13", when(**_TIP, reach="settle", owners="dead"), P.STANDING, None),
+        ("D21", when(**_TIP, reach="keep", owners="dead"), P.SETTLEMENT, settle_abandoned),
+        ("D22", when(**_TIP, reach=_ACTS, owners="accepted"), P.SETTLEMENT, settle_superseded),
+        ("D23", when(**_TIP, reach=_ACTS, owners="open"), P.STANDING, None),
+        ("D24", when(**_TIP, reach=_ACTS, owners="unproven"), P.SETTLEMENT, settle_abandoned),
+        ("D14", when(**_TIP, reach="move", owners="dead", movable="no"), P.STANDING, None),
+        ("D15", when(**_TIP, reach="move", owners="dead", movable="yes", plan="absent"), P.PLAN, write_plan),
+        ("D16", when(**_TIP, reach="move", owners="dead", movable="yes", plan="written"), P.RELOCATION, relocate),
+
+        # Nobody knows the task any more. Where there is no sign of it the facts decide, else a person.
+        ("D25", when(**_UNMOVED, authority="gone", confirmed="no", quiet="yes"), P.SETTLEMENT, settle_not_published),
+        ("D26", when(**_UNMOVED, authority="gone", confirmed="no", quiet="no"), P.DEFERRED, None),
+        ("D27", when(**_UNMOVED, authority="gone", confirmed="yes"), P.REFUSED, None),
+        ("D28", when(**_INSTEAD, authority="gone", confirmed="no"), P.SETTLEMENT, settle_superseded),
+        ("D29", when(**_INSTEAD, authority="gone", confirmed="yes"), P.REFUSED, None),
+        ("D03", when(reach=_ACTS, authority="gone", movement=_SIGNS), P.REFUSED, None),
         ),
         On("D17", NotDone, ALWAYS, P.REFUSED),
         On("D18", Unknown, ALWAYS, P.DEFERRED),
@@ -216,6 +272,7 @@ TABLE: tuple[Wait, ...] = (
         On("M1", m.Relocated, ALWAYS, P.SETTLEMENT, settle_rolled_back),
         On("M2", NotDone, ALWAYS, P.REFUSED),
         On("M3", Unknown, ALWAYS, P.DEFERRED, note="never sent again from this observation"),
+        On("M4", m.TargetBusy, ALWAYS, P.DEFERRED),
     ),
 
     wait(P.SETTLEMENT, m.Settle,
@@ -240,8 +297,8 @@ TABLE: tuple[Wait, ...] = (
 # fmt: on
 
 
-def _opening(_subject: Recovery) -> tuple[RecoveryKnown, Ask]:
-    return RecoveryKnown(), read_record
+def _opening(subject: Recovery) -> tuple[RecoveryKnown, Ask]:
+    return RecoveryKnown(word=subject.word), read_record
 
 
 RECOVERY: Table[Recovery, RecoveryKnown] = Table(
@@ -249,7 +306,7 @@ RECOVERY: Table[Recovery, RecoveryKnown] = Table(
         name="recovery",
         phases=P,
         initial=P.RECORD,
-        terminal=frozenset({P.SETTLED, P.DEFERRED, P.REFUSED, P.PROBED}),
+        terminal=frozenset({P.SETTLED, P.STANDING, P.DEFERRED, P.REFUSED, P.PROBED}),
         facts=FACTS,
         table=TABLE,
         remember=REMEMBER,

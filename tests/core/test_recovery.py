@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import perago_core.ledger
 import perago_core.recovery
-from perago_core import ledger
+from perago_core import fence, ledger
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.errors import ProtocolError
@@ -25,7 +25,7 @@ from perago_core.ledger.calls import TRIES, write_settlement
 from perago_core.ledger.records import pointer
 from perago_core.machine import codec
 from perago_core.machine.rows import Command, State
-from perago_core.names import attempt_number
+from perago_core.names import attempt_number, staging_name
 from perago_core.recovery import (
     RECOVERY,
     WALK_LIMIT,
@@ -36,6 +36,7 @@ from perago_core.recovery import (
     RecoveryOutcome,
     RecoveryState,
     Swept,
+    Word,
     outcome,
     perform,
     recover,
@@ -43,7 +44,8 @@ from perago_core.recovery import (
     sweep,
 )
 from perago_core.recovery.classify import AUTHORITIES, MOVEMENTS, Trail, authority, classify, next_look
-from perago_core.values import Backing, Head, Maintained, Operation, TaskStatus
+from perago_core.revocation import revoke
+from perago_core.values import Backing, Head, Maintained, Operation, Target, TaskStatus
 from tests.core.ledger_world import (
     DEAD,
     EU,
@@ -72,19 +74,25 @@ from tests.core.ledger_world import (
 
 K = SettlementKind
 GROUNDS = "lock 7"
+_NONCES = count()
 
 
 def _sweep(
     world: World, mode: Mode = Mode.SETTLE_ONLY, fault: Fault | None = None, at: int = -1, times: int = 1
 ) -> Swept:
-    grounds = GROUNDS if mode is Mode.EXCLUSIVE else ""
-    return done(run(sweep(MAIN, mode, "recoverer", grounds), world, fault, at, times=times))
+    grounds = "" if mode in {Mode.PROBE, Mode.SETTLE_ONLY} else GROUNDS
+    return done(run(sweep(MAIN, mode, "recoverer", grounds, _nonce()), world, fault, at, times=times))
+
+
+def _nonce() -> str:
+    """What no other sweep has: the clock of these worlds stands still."""
+    return str(next(_NONCES))
 
 
 def _sweep_all(world: World, intent: Intent, mode: Mode = Mode.SETTLE_ONLY) -> None:
     """What the workers of all its targets do when they start."""
     for each in intent.targets:
-        done(run(sweep(each.target, mode, "another", GROUNDS), world))
+        done(run(sweep(each.target, mode, "another", GROUNDS, _nonce()), world))
 
 
 def _one(world: World, mode: Mode = Mode.SETTLE_ONLY) -> RecoveryOutcome:
@@ -210,7 +218,8 @@ def test_the_near_is_seen_without_reading_history() -> None:
     for movement in ("none", "ours", "unexpected"):
         world, _ = scene("dead", movement)
         _sweep(world)
-        assert [call.method for call in world.calls if call.port == "store"] == ["head"]
+        looks = [call.method for call in world.calls if call.port == "store"]
+        assert looks == ["staging_names", "barrier", "claims", "head"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -243,12 +252,14 @@ def test_an_authority_that_contradicts_the_intent_is_not_believed() -> None:
 # The decision, completely
 
 
-def _decision(says: str, movement: str, mode: Mode) -> SettlementKind | Ending:
-    """The decision table of 2.9, written a second time, by hand."""
+def _decision(says: str, movement: str, mode: Mode, *, confirmed: bool) -> SettlementKind | Ending:
+    """The decision table, written a second time, by hand. The workflow of the dead task still runs."""
     if mode is Mode.PROBE:
         return Ending.PROBED
     if says == "running":
         return Ending.DEFERRED
+    if says == "gone" and not confirmed and movement in {"none", "unexpected"}:
+        return K.NOT_PUBLISHED if movement == "none" else K.SUPERSEDED
     if says in {"gone", "unknown"}:
         return Ending.REFUSED
     if says == "other":
@@ -260,7 +271,7 @@ def _decision(says: str, movement: str, mode: Mode) -> SettlementKind | Ending:
     if movement == "violated":
         return Ending.REFUSED
     if movement == "ours":
-        return K.ROLLED_BACK if mode is Mode.EXCLUSIVE else K.ABANDONED
+        return {Mode.EXCLUSIVE: K.ROLLED_BACK, Mode.KEEP: K.ABANDONED}.get(mode, Ending.STANDING)
     return K.NOT_PUBLISHED if movement == "none" else K.SUPERSEDED
 
 
@@ -275,12 +286,14 @@ def test_the_decision_table_holds_for_every_combination(
     world, intent = scene(says, movement, confirmed=confirmed)
     heads, entries = world.heads(), world.entries
     found = _one(world, mode)
-    expected = _decision(says, movement, mode)
+    expected = _decision(says, movement, mode, confirmed=confirmed)
     assert (found.authority, found.movement) == (says, movement)
     assert found.next_action
     lost = says == "ours" and movement in {"none", "partial", "unexpected", "violated"}
     assert found.alarm is lost, "also when it only looked"
     assert ("accepted this result and it is not on the branch" in found.reason) is lost
+    stands = says in {"dead", "gone"} and movement == "ours" and not isinstance(expected, SettlementKind)
+    assert found.unaccepted == (P1 if stands else None), "also when it only looked"
     if isinstance(expected, Ending):
         assert (found.ending, found.audit) == (expected, None)
         assert (world.entries, world.heads(), world.writes()) == (entries, heads, [])
@@ -288,6 +301,219 @@ def test_the_decision_table_holds_for_every_combination(
     assert (found.ending, found.audit) == (Ending.SETTLED, expected)
     assert world.heads() == ({**heads, MAIN: A} if expected is K.ROLLED_BACK else heads)
     _assert_recovered(world, intent, expected)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Before anything is written about a publication nobody will finish
+
+
+def _named(world: World, task_id: str = "t1", execution: str = "e1", logical: str = "w/step", number: int = 1) -> str:
+    """Make the staging name of an attempt."""
+    name = staging_name(MAIN, logical, number, 0, task_id, execution)
+    done(world.store().open_staging(MAIN, name, A))
+    return name
+
+
+@pytest.mark.clause("S-19")
+@pytest.mark.parametrize("says", ["dead", "gone"])
+def test_what_was_sent_by_name_cannot_land_after_it_was_settled_as_not_published(says: str) -> None:
+    """Counterexample to settling at once: the merge is on its way, the head is where it was."""
+    world, intent = scene(says, "none")
+    name = _named(world)
+    late = fence.compensate(MAIN, A, Head(world.commits[P1]), name)
+    assert _one(world).audit is K.NOT_PUBLISHED
+    methods = [call.method for call in world.calls if call.port == "store"]
+    assert methods == ["staging_names", "drop", "barrier", "claims", "head"]
+    assert world.names == set()
+    world.point(MAIN, "p1")
+    assert isinstance(world.store().publish(late), NotDone), "whatever acts by that name is refused"
+    world.point(MAIN, "a0")
+    _assert_recovered(world, intent, K.NOT_PUBLISHED)
+
+
+@pytest.mark.clause("S-19")
+@pytest.mark.parametrize("method", ["staging_names", "drop", "barrier"])
+@pytest.mark.parametrize("answer", [NotDone("no"), Unknown("silence")])
+def test_what_may_still_land_is_not_settled_as_not_published(method: str, answer: NotDone | Unknown) -> None:
+    world, intent = scene("dead", "none")
+    _named(world)
+    world.always["store", method] = answer
+    found = _one(world)
+    assert (found.ending, settled_kind(world)) == (Ending.DEFERRED, None)
+    assert answer.reason in found.reason
+    del world.always["store", method]
+    assert _one(world).audit is K.NOT_PUBLISHED
+    _assert_recovered(world, intent, K.NOT_PUBLISHED)
+
+
+def test_a_dirty_target_has_no_barrier_and_its_intents_wait_for_one() -> None:
+    """Following the advice helps: without the uncommitted objects the next sweep settles."""
+    for says in ("dead", "gone"):
+        world, _ = scene(says, "none")
+        world.point(MAIN, "a0", dirty=True)
+        found = _one(world)
+        assert (found.ending, "Commit or discard" in found.next_action) == (Ending.DEFERRED, True)
+        world.store().repositories["repo"].branches["main"].uncommitted.clear()
+        assert _one(world).audit is K.NOT_PUBLISHED
+
+
+def test_a_sweep_leaves_the_names_of_open_tasks_alone() -> None:
+    world, _ = scene("dead", "none")
+    world.tasks["w2", "t9"] = task(TaskStatus.IN_PROGRESS, workflow_id="w2", task_id="t9")
+    theirs = _named(world, "t9", "e9", "w2/step")
+    assert _one(world).audit is K.NOT_PUBLISHED
+    assert world.names == {Target("repo", theirs)}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A commit nobody accepted stays open until somebody has decided
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_an_unaccepted_head_stays_open_until_it_is_taken_back_or_kept(*, confirmed: bool) -> None:
+    """Counterexample: a starting worker settled it as abandoned, and no recovery found it any more."""
+    for mode, kind in ((Mode.EXCLUSIVE, K.ROLLED_BACK), (Mode.KEEP, K.ABANDONED)):
+        world, intent = scene("dead", "ours", confirmed=confirmed)
+        for _ in range(3):
+            swept = _sweep(world)
+            (found,) = swept.unaccepted
+            assert found.ending is Ending.STANDING
+            assert f"`perago recover {MAIN} --operation op-1 --roll-back`" in found.next_action
+            assert swept.unresolved == (), "a later attempt of its task replaces it"
+        assert _one(world, mode).audit is kind
+        _assert_recovered(world, intent, kind)
+
+
+def test_what_a_failed_workflow_left_is_taken_back_and_what_a_running_one_left_is_not() -> None:
+    world, intent = scene("dead", "ours")
+    assert _one(world, Mode.ROLL_BACK_FAILED).ending is Ending.STANDING
+    world.tasks["w", "t1"] = evolve(TASKS["dead"], workflow_running=False)
+    assert _one(world, Mode.ROLL_BACK_FAILED).audit is K.ROLLED_BACK
+    _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+def test_an_unaccepted_head_that_was_replaced_is_superseded() -> None:
+    """Also by an attempt with the same tree, which only its claim tells from the dead one's."""
+    world, intent = scene("dead", "ours")
+    assert _one(world).ending is Ending.STANDING
+    world.commit("p2", "a0", tree="t1")
+    world.point(MAIN, "p2")
+    world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    world.tasks["w", "t2"] = task(TaskStatus.IN_PROGRESS, task_id="t2")
+    found = _one(world)
+    assert (found.ending, found.unaccepted) == (Ending.STANDING, None), "it may be about to be accepted"
+    world.tasks["w", "t2"] = task(TaskStatus.COMPLETED, task_id="t2", result_execution="e2", result_ref=ref("p2"))
+    assert _one(world).audit is K.SUPERSEDED
+    _assert_recovered(world, intent, K.SUPERSEDED)
+
+
+@pytest.mark.parametrize("mode", [Mode.EXCLUSIVE, Mode.ROLL_BACK_FAILED])
+@pytest.mark.parametrize("backing", [Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED])
+def test_nothing_is_taken_back_while_somebody_publishes(mode: Mode, backing: Backing) -> None:
+    """No lock, and nobody's word: whoever publishes has a name, and we look for it with our own in place."""
+    world, intent = scene("dead", "ours", intent=intent_of(backing=backing))
+    world.tasks["w", "t1"] = evolve(TASKS["dead"], workflow_running=False)
+    world.tasks["w2", "t9"] = task(TaskStatus.IN_PROGRESS, workflow_id="w2", task_id="t9")
+    theirs = _named(world, "t9", "e9", "w2/step")
+    found = _one(world, mode)
+    assert (found.ending, theirs in found.reason) == (Ending.DEFERRED, True)
+    assert world.heads()[MAIN] == P1
+    assert world.names == {Target("repo", theirs)}, "its own anchor is gone"
+    world.tasks["w2", "t9"] = task(TaskStatus.COMPLETED, workflow_id="w2", task_id="t9")
+    assert _one(world, mode).audit is K.ROLLED_BACK
+    _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+@pytest.mark.clause("S-01", "S-09")
+@pytest.mark.parametrize("backing", [Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED])
+def test_whoever_begins_to_publish_meanwhile_is_seen_or_takes_the_anchor_away(backing: Backing) -> None:
+    """At any moment of the recovery: make a name, revoke, pass the barrier, look. What was seen is what stays."""
+    moments = 0
+    for moment in count():
+        world, _ = scene("dead", "ours", confirmed=True, intent=intent_of(backing=backing))
+        world.tasks["w2", "t9"] = task(TaskStatus.IN_PROGRESS, workflow_id="w2", task_id="t9")
+        paused = Paused(sweep(MAIN, Mode.EXCLUSIVE, "recoverer", GROUNDS), world)
+        paused.advance(moment)
+        if paused.ended:
+            break
+        _named(world, "t9", "e9", "w2/step")
+        done(run(revoke(MAIN, "w2/step", 1), world))
+        done(world.store().barrier(MAIN))
+        seen = world.heads()[MAIN]
+        paused.finish()
+        assert world.heads()[MAIN] == seen, f"moved under an observer at call {moment}"
+        moments += seen == P1
+    assert moments > 10
+
+
+def test_two_recoveries_of_one_actor_in_one_millisecond_have_two_anchors() -> None:
+    names: set[str] = set()
+    for nonce in ("a", "b"):
+        world, _ = scene("dead", "ours", confirmed=True)
+        done(run(sweep(MAIN, Mode.EXCLUSIVE, "recoverer", GROUNDS, nonce), world))
+        names |= {call.args[1] for call in world.calls if call.method == "open_staging"}
+    assert len(names) == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A task the orchestrator has forgotten
+
+
+def _say(world: World, word: Word, mode: Mode = Mode.SETTLE_ONLY) -> RecoveryOutcome:
+    return run(recover(Recovery("op-1", MAIN, mode, "operator", 5, "asked the team", word)), world)
+
+
+_SAID = {
+    (Word.ACCEPTED, "ours"): K.ROLLED_FORWARD,
+    (Word.ACCEPTED, "buried"): K.ROLLED_FORWARD,
+    (Word.ACCEPTED, "none"): K.ACCEPTED_LOST,
+    (Word.ACCEPTED, "unexpected"): K.ACCEPTED_LOST,
+    (Word.ACCEPTED, "violated"): K.ACCEPTED_LOST,
+    (Word.ACCEPTED, "unverifiable"): None,
+    (Word.NOT_ACCEPTED, "ours"): None,
+    (Word.NOT_ACCEPTED, "buried"): K.SUPERSEDED,
+    (Word.NOT_ACCEPTED, "none"): K.NOT_PUBLISHED,
+    (Word.NOT_ACCEPTED, "unexpected"): K.SUPERSEDED,
+    (Word.NOT_ACCEPTED, "violated"): K.SUPERSEDED,
+    (Word.NOT_ACCEPTED, "unverifiable"): K.SUPERSEDED,
+}
+
+
+@pytest.mark.parametrize("says", ["gone", "unknown"])
+@pytest.mark.parametrize(("word", "movement"), list(_SAID))
+def test_a_persons_word_takes_the_place_of_the_orchestrators(says: str, word: Word, movement: str) -> None:
+    """The refusal names the command, and following it settles: everything but a history nobody can read."""
+    kind = _SAID[word, movement]
+    world, intent = scene(says, movement, confirmed=True)
+    refused = _one(world)
+    assert (refused.ending, "--settle-gone op-1 --as accepted" in refused.next_action) == (Ending.REFUSED, True)
+    found = _say(world, word)
+    assert found.alarm is (kind is K.ACCEPTED_LOST)
+    if kind is not None:
+        assert found.audit is kind
+        _assert_recovered(world, intent, kind)
+    elif movement == "ours":
+        assert (found.ending, found.unaccepted) == (Ending.STANDING, P1)
+        assert _say(world, word, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
+        _assert_recovered(world, intent, K.ROLLED_BACK)
+    else:
+        assert found.ending is Ending.REFUSED
+
+
+@pytest.mark.parametrize("says", ["ours", "other", "dead", "running"])
+def test_a_persons_word_counts_for_nothing_where_the_orchestrator_has_one(says: str) -> None:
+    for word in Word:
+        world, _ = scene(says, "ours", confirmed=True)
+        plain, _ = scene(says, "ours", confirmed=True)
+        assert (_say(world, word).audit, world.heads()) == (_one(plain).audit, plain.heads())
+
+
+def test_what_was_taken_back_before_its_task_was_forgotten_is_rolled_back() -> None:
+    world, intent = scene("gone", "none", confirmed=True)
+    plan = Prepared("op-1", "earlier", GROUNDS, (Movement(MAIN, P1, A),))
+    world.put(records.prepared_key("op-1"), codec.dumps(plan))
+    assert _one(world).audit is K.ROLLED_BACK
+    _assert_recovered(world, intent, K.ROLLED_BACK)
 
 
 @pytest.mark.parametrize("answer", [NotDone("disk full"), Unknown("silence")])
@@ -319,7 +545,7 @@ def test_an_alarm_survives_what_fails_after_its_intent_was_closed(number: int) -
 
 def test_an_unanswered_authority_or_target_defers() -> None:
     """T-O10, L-06: fail closed, keep everything."""
-    for port, method in (("orchestrator", "reload"), ("store", "head"), ("store", "look")):
+    for port, method in (("orchestrator", "reload"), ("store", "claims"), ("store", "head"), ("store", "look")):
         for answer in (Unknown("silence"), NotDone("no")):
             world, _ = scene("dead", "buried")
             world.always[port, method] = answer
@@ -390,11 +616,13 @@ def test_accepted_maintenance_becomes_known_to_the_sweep_that_finds_it() -> None
 # Exclusive recovery
 
 
-def test_exclusive_recovery_needs_grounds() -> None:
-    """K-02, K-12: a lock token or an operator's word, never a flag alone."""
-    for grounds in ("", "  "):
-        with pytest.raises(ValueError, match="needs grounds"):
-            Recovery("op-1", MAIN, Mode.EXCLUSIVE, "operator", grounds=grounds)
+def test_who_decides_needs_grounds() -> None:
+    """K-02, K-12: never a flag alone."""
+    for grounds, mode in product(("", "  "), (Mode.EXCLUSIVE, Mode.KEEP, Mode.ROLL_BACK_FAILED)):
+        with pytest.raises(ValueError, match=f"mode {mode.value} needs grounds"):
+            Recovery("op-1", MAIN, mode, "operator", grounds=grounds)
+    with pytest.raises(ValueError, match="with the word 'accepted' needs grounds"):
+        Recovery("op-1", MAIN, Mode.SETTLE_ONLY, "operator", word=Word.ACCEPTED)
 
 
 @pytest.mark.clause("R-16", "T-O2", "T-O26")
@@ -408,7 +636,7 @@ def test_going_back_shows_the_movement_and_leaves_the_authoritys_view(backing: B
     (published,) = [call for call in world.calls if call.method == "publish"]
     plan = published.args[0]
     assert (plan.target, plan.expected, plan.commit) == (MAIN, P1, A)
-    by_name = backing in {Backing.CONDITIONAL, Backing.LOCKED}
+    by_name = backing is not Backing.SOFT
     assert (plan.name is not None) is by_name
     assert world.names == set()
     if by_name:
@@ -433,16 +661,25 @@ def test_a_look_alike_of_an_accepted_commit_is_never_taken_back() -> None:
     world, intent = scene("dead", "ours")
     world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
     world.tasks["w", "t2"] = task(TaskStatus.COMPLETED, task_id="t2", result_execution="e2", result_ref=P1)
-    assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
+    assert _one(world, Mode.EXCLUSIVE).audit is K.SUPERSEDED
     assert world.heads()[MAIN] == P1
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    ["rival lives", "rival gone", "own claim gone", "soft", "dirty", "plan for another head"],
+    ("spoil", "expected"),
+    [
+        ("rival lives", Ending.STANDING),
+        ("rival gone", K.ABANDONED),
+        ("own claim gone", K.ABANDONED),
+        ("soft", K.ABANDONED),
+        ("dirty", Ending.STANDING),
+        ("plan for another head", Ending.STANDING),
+    ],
 )
-def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(spoil: str) -> None:
-    """S-16, K-02, F-07: exclusive recovery then only keeps the books."""
+def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(
+    spoil: str, expected: SettlementKind | Ending
+) -> None:
+    """S-16, K-02, F-07: whose it is, cannot be known: the books say so. Else it waits for what is in the way to go."""
     backing = Backing.SOFT if spoil == "soft" else Backing.CONDITIONAL
     world, intent = scene("dead", "ours", intent=intent_of(backing=backing))
     if spoil.startswith("rival"):
@@ -456,9 +693,14 @@ def test_what_is_not_proven_dead_clean_and_planned_stays_where_it_is(spoil: str)
     if spoil == "plan for another head":
         plan = Prepared("op-1", "earlier", GROUNDS, (Movement(MAIN, ref("p0"), A),))
         world.put(records.prepared_key("op-1"), codec.dumps(plan))
-    assert _one(world, Mode.EXCLUSIVE).audit is K.ABANDONED
+    found = _one(world, Mode.EXCLUSIVE)
     assert world.heads()[MAIN] == P1
-    _assert_recovered(world, intent, K.ABANDONED)
+    if isinstance(expected, SettlementKind):
+        assert found.audit is expected
+        _assert_recovered(world, intent, expected)
+    else:
+        assert (found.ending, settled_kind(world)) == (expected, None)
+        assert ("may have made the head" if spoil == "rival lives" else "cannot be taken back now") in found.reason
 
 
 def test_a_dead_rival_with_the_same_tree_does_not_stand_in_the_way() -> None:
@@ -497,7 +739,7 @@ def test_a_head_that_moves_before_the_move_is_left_alone(head: str | None) -> No
         assert found.audit is K.ROLLED_BACK
         return
     assert found.ending is Ending.REFUSED
-    assert "planned to go back from p1" in found.reason
+    assert ("is missing" if head is None else "planned to go back from p1") in found.reason
     assert world.heads().get(MAIN) == head
     assert world.names == set()
 
@@ -599,8 +841,9 @@ def test_several_targets_are_settled_together_or_not_at_all(
         assert found.movement == movement
         moves = says == "dead" and mode is Mode.EXCLUSIVE and movement in {"ours", "partial"}
         assert world.heads() == ({**heads, MAIN: A, FAR: A} if moves else heads)
-        if found.ending is Ending.REFUSED:
-            assert movement in {"violated", "unverifiable"}
+        if found.ending in {Ending.REFUSED, Ending.STANDING}:
+            stands = says == "dead" and mode is Mode.SETTLE_ONLY and movement in {"ours", "partial"}
+            assert movement in {"violated", "unverifiable"} or stands
             assert settled_kind(world) is None
             continue
         assert found.audit is not None
@@ -700,24 +943,18 @@ def test_a_live_owner_is_left_alone(status: TaskStatus, movement: str, mode: Mod
 @pytest.mark.clause("L-06", "L-10", "T-O13")
 def test_the_advised_action_helps() -> None:
     """T-O13, L-06, L-10: what each refusal tells a person to do makes the next sweep succeed."""
-    world, intent = scene("running", "ours")
+    world, _ = scene("running", "ours")
     assert "Wait until the orchestrator has ended that task" in _one(world).next_action
     world.tasks["w", "t1"] = TASKS["dead"]
-    assert _one(world).audit is K.ABANDONED
+    assert _one(world, Mode.KEEP).audit is K.ABANDONED
 
     for movement in ("violated", "unverifiable"):
-        world, intent = scene("dead", movement)
+        world, _ = scene("dead", movement)
         assert "with the input on it" in _one(world).next_action
         world.point(MAIN, "p1")
-        assert _one(world).audit is K.ABANDONED
+        assert _one(world, Mode.KEEP).audit is K.ABANDONED
 
-    for says in ("gone", "unknown"):
-        world, intent = scene(says, "none")
-        assert "by hand" in _one(world).next_action
-        done(run(ledger.settle(intent, K.ABANDONED, (Movement(MAIN, A, A),), "operator", 5), world))
-        assert _sweep(world).unresolved == ()
-
-    world, intent = scene("dead", "none")
+    world, _ = scene("dead", "none")
     world.put(records.intent_key("op-1"), None)
     found = _one(world)
     pointer = records.open_key(MAIN, "op-1")
@@ -725,7 +962,7 @@ def test_the_advised_action_helps() -> None:
     world.put(pointer, None)
     assert _sweep(world).unresolved == ()
 
-    world, intent = scene("dead", "none")
+    world, _ = scene("dead", "none")
     misplaced = records.open_key(EU, "op-1")
     world.put(misplaced, world.entries[pointer])
     swept = done(run(sweep(EU, Mode.SETTLE_ONLY, "recoverer"), world))
@@ -734,7 +971,7 @@ def test_the_advised_action_helps() -> None:
     world.put(misplaced, None)
     assert _one(world).audit is K.NOT_PUBLISHED
 
-    world, intent = scene("ours", "none")
+    world, _ = scene("ours", "none")
     assert "restore the accepted commit" in _one(world).next_action
 
 
@@ -745,7 +982,7 @@ def test_a_record_that_vanishes_was_settled_by_somebody_else() -> None:
         world, intent = scene("dead", "ours")
         paused = Paused(sweep(MAIN, mode, "late", GROUNDS), world)
         paused.advance(1)
-        assert _one(world).audit is K.ABANDONED
+        assert _one(world, Mode.KEEP).audit is K.ABANDONED
         (found,) = done(paused.finish()).outcomes
         assert (found.ending, found.audit) == (Ending.ALREADY_SETTLED, K.ABANDONED)
         _assert_recovered(world, intent, K.ABANDONED)
@@ -767,9 +1004,9 @@ def test_a_confirmation_that_lands_after_the_listing_is_seen() -> None:
 
 def test_a_confirmation_at_any_moment_of_the_sweep_leaves_no_open_intent() -> None:
     """T-O11, S-21: the owner may be slow, not dead."""
-    for moment in range(12):
+    for moment in range(16):
         world, intent = scene("dead", "ours")
-        paused = Paused(sweep(MAIN, Mode.SETTLE_ONLY, "recoverer"), world)
+        paused = Paused(sweep(MAIN, Mode.KEEP, "recoverer", GROUNDS), world)
         paused.advance(moment)
         run(ledger.confirm(intent, {MAIN: P1}), world)
         done(paused.finish())
@@ -780,7 +1017,7 @@ def test_a_confirmation_at_any_moment_of_the_sweep_leaves_no_open_intent() -> No
 @pytest.mark.parametrize("text", ['{"schema": 2}', "not json", "{}"])
 def test_an_unreadable_record_is_refused_and_kept(key: str, text: str) -> None:
     """R-19: of whichever kind."""
-    for mode in (Mode.SETTLE_ONLY, Mode.EXCLUSIVE):
+    for mode in (Mode.KEEP, Mode.EXCLUSIVE):
         world, _ = scene("dead", "ours")
         world.put(key, text)
         found = _one(world, mode)
@@ -824,7 +1061,9 @@ SCENES = {
     "accepted maintenance": _scene(scene("ours", "ours", intent=_MAINTENANCE), Mode.SETTLE_ONLY, K.ROLLED_FORWARD),
     "suppressed": _scene(scene("other", "unexpected"), Mode.SETTLE_ONLY, K.SUPPRESSED),
     "not published": _scene(scene("dead", "none"), Mode.SETTLE_ONLY, K.NOT_PUBLISHED),
-    "abandoned": _scene(scene("dead", "ours"), Mode.SETTLE_ONLY, K.ABANDONED),
+    "abandoned": _scene(scene("dead", "ours"), Mode.KEEP, K.ABANDONED),
+    "superseded": _scene(scene("dead", "unexpected"), Mode.SETTLE_ONLY, K.SUPERSEDED),
+    "gone": _scene(scene("gone", "none"), Mode.SETTLE_ONLY, K.NOT_PUBLISHED),
     "lost": _scene(scene("ours", "none"), Mode.SETTLE_ONLY, K.ACCEPTED_LOST),
     "rolled back": _scene(scene("dead", "ours", confirmed=True), Mode.EXCLUSIVE, K.ROLLED_BACK),
     "rolled back, armed": _scene(scene("dead", "ours"), Mode.EXCLUSIVE, K.ROLLED_BACK),
@@ -869,7 +1108,7 @@ def test_a_fault_at_any_single_call_changes_nothing_in_the_end(name: str, fault:
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
 @pytest.mark.parametrize("name", [name for name, each in SCENES.items() if each.mode is Mode.EXCLUSIVE])
 def test_a_rollback_that_died_anywhere_is_finished_without_moving_anything_else(name: str, fault: Fault) -> None:
-    """CW-29, S-22, L-06: the next worker's settle-only sweep finds it rolled back or abandoned, and says which."""
+    """CW-29, S-22, L-06: the next worker's settle-only sweep finds it rolled back, or leaves it to a recovery."""
     original, intent, mode = SCENES[name].world, SCENES[name].intent, SCENES[name].mode
     for at in range(_calls_of(original, mode)):
         world = original.copy()
@@ -880,7 +1119,10 @@ def test_a_rollback_that_died_anywhere_is_finished_without_moving_anything_else(
             _sweep_all(world, intent)
             assert world.heads() == heads
         back = all(world.heads()[each.target] == A for each in intent.targets)
-        _assert_recovered(world, intent, K.ROLLED_BACK if back else K.ABANDONED)
+        if not back:
+            assert settled_kind(world) is None
+            _sweep_all(world, intent, Mode.EXCLUSIVE)
+        _assert_recovered(world, intent, K.ROLLED_BACK)
 
 
 @pytest.mark.clause("L-07", "T-O7")
@@ -911,10 +1153,9 @@ def test_an_exclusive_and_a_settle_only_sweep_agree_on_one_kind() -> None:
         two.advance(first)
         one.advance(second)
         found = (*done(two.finish()).outcomes, *done(one.finish()).outcomes)
-        kind = settled_kind(world)
-        assert kind in {K.ROLLED_BACK, K.ABANDONED}
-        assert {each.audit for each in found} == {kind}
-        _assert_recovered(world, intent, kind)
+        assert {each.audit for each in found} <= {K.ROLLED_BACK, None}
+        assert all(each.audit or each.ending is Ending.STANDING for each in found)
+        _assert_recovered(world, intent, K.ROLLED_BACK)
 
 
 @pytest.mark.clause("S-21")
@@ -923,14 +1164,13 @@ def test_any_interleaving_of_three_sweeps_agrees_on_one_kind(name: str, schedule
     """L-07, CW-29, T-O3: a rollback is never written down as *not published*, whoever looks when."""
     original, intent, mode = SCENES[name].world, SCENES[name].intent, SCENES[name].mode
     world = original.copy()
-    sweeps = [Paused(sweep(MAIN, each, f"sweep {each}", GROUNDS), world) for each in (mode, Mode.SETTLE_ONLY, mode)]
+    sweeps = [Paused(sweep(MAIN, each, "sweep", GROUNDS, _nonce()), world) for each in (mode, Mode.SETTLE_ONLY, mode)]
     for each in schedule:
         sweeps[each].advance(1)
     found = [one for each in sweeps for one in done(each.finish()).outcomes]
-    kind = settled_kind(world)
-    assert kind in {K.ROLLED_BACK, K.ABANDONED}
-    assert {one.audit for one in found} == {kind}
-    _assert_recovered(world, intent, kind)
+    assert {one.audit for one in found} <= {K.ROLLED_BACK, None}
+    assert all(one.audit or one.ending is Ending.STANDING for one in found)
+    _assert_recovered(world, intent, K.ROLLED_BACK)
 
 
 def test_the_owner_and_a_sweep_settle_at_once() -> None:
@@ -985,14 +1225,34 @@ def test_every_row_is_taken() -> None:
     """Row coverage: no line of the table is dead."""
     taken: set[str] = set()
 
-    def take(world: World, mode: Mode, fault: Fault | None = None, at: int = -1, target: object = None) -> int:
-        under = EU if target is EU else MAIN
-        rows = _fired(world, Recovery("op-1", under, mode, "recoverer", 1, GROUNDS), fault, at)
+    def take(
+        world: World,
+        mode: Mode,
+        fault: Fault | None = None,
+        at: int = -1,
+        *,
+        target: Target = MAIN,
+        word: Word | None = None,
+    ) -> int:
+        rows = _fired(world, Recovery("op-1", target, mode, "recoverer", 1, GROUNDS, word), fault, at)
         taken.update(rows)
         return len(rows)
 
     for says, movement, mode in product(AUTHORITIES, HEADS, Mode):
-        world, _ = scene(says, movement)
+        world, intent = scene(says, movement)
+        take(scene(says, movement, confirmed=True)[0], mode)
+        take(scene(says, movement)[0], mode, word=Word.NOT_ACCEPTED)
+        rivals = world.copy()
+        rivals.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
+        for status in (TaskStatus.COMPLETED, TaskStatus.IN_PROGRESS):
+            rivals.tasks["w", "t2"] = task(status, task_id="t2")
+            take(rivals.copy(), mode)
+        dirty = world.copy()
+        dirty.point(MAIN, HEADS[movement], dirty=True)
+        take(dirty, mode)
+        dirty, _ = scene(says, movement, confirmed=True)
+        dirty.point(MAIN, HEADS[movement], dirty=True)
+        take(dirty, mode)
         steps = take(world.copy(), mode)
         for at, fault in product(range(steps), (Fault.REFUSAL, Fault.LOST_REQUEST)):
             take(world.copy(), mode, fault, at)
@@ -1009,6 +1269,10 @@ def test_every_row_is_taken() -> None:
         take(world, mode)
     world, _ = scene("dead", "ours")
     world.always["store", "publish"] = Unknown("silence")
+    take(world, Mode.EXCLUSIVE)
+    world, _ = scene("dead", "ours")
+    world.tasks["w2", "t9"] = task(TaskStatus.IN_PROGRESS, workflow_id="w2", task_id="t9")
+    _named(world, "t9", "e9", "w2/step")
     take(world, Mode.EXCLUSIVE)
     settlement = codec.dumps(Settlement("op-1", K.ABANDONED, (Movement(MAIN, A, P1),)))
     for gone, mode in product((False, True), Mode):
@@ -1062,6 +1326,7 @@ MAY_CALL = {
     ("store", "head"),
     ("store", "look"),
     ("store", "claims"),
+    ("store", "barrier"),
     ("store", "open_staging"),
     ("store", "drop"),
     ("store", "publish"),
@@ -1100,15 +1365,15 @@ def test_no_recovery_ever_calls_report() -> None:
         _sweep(world, mode)
         called += world.calls
         if mode is not Mode.EXCLUSIVE:
-            assert not {"publish", "open_staging", "drop"} & {call.method for call in world.calls}
-    assert {(call.port, call.method) for call in called} <= MAY_CALL | {("clock", "wall")}
+            assert not {"publish", "open_staging"} & {call.method for call in world.calls}
+    assert {(call.port, call.method) for call in called} <= MAY_CALL | {("clock", "wall"), ("store", "staging_names")}
 
 
 def test_the_charges_are_the_ledgers_but_for_the_one_move() -> None:
     """H-05: recovery never spends the attempt's own budget classes."""
     world, _ = scene("dead", "ours", confirmed=True)
     _sweep(world, Mode.EXCLUSIVE)
-    assert {call.method for call in world.calls if call.charge != "ledger"} == {"publish", "wall"}
+    assert {call.method for call in world.calls if call.charge != "ledger"} == {"publish", "wall", "staging_names"}
 
 
 @pytest.mark.clause("S-38")
@@ -1125,7 +1390,7 @@ def test_sweeping_costs_the_same_with_any_number_of_settled_intents_and_other_ta
         world.calls.clear()
         assert [each.operation_id for each in _sweep(world).outcomes] == ["op-1"]
         costs.add(len(world.calls))
-    assert costs == {13}
+    assert costs == {11}
 
 
 @pytest.mark.clause("T-O21")

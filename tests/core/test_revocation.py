@@ -10,7 +10,7 @@ from perago_core.driver import drive, run
 from perago_core.failpoints import Failpoint
 from perago_core.names import recovery_name, staging_name, target_prefix
 from perago_core.results import Classification, Completed, Failed, Refusal
-from perago_core.revocation import pin, revoke
+from perago_core.revocation import Revoked, pin, revoke
 from perago_core.values import Backing, Target
 from perago_simulation.ports import Fault
 from tests.core.world import INPUT, TARGET, World, writes
@@ -70,8 +70,16 @@ def test_the_names_of_older_attempts_and_of_ended_tasks_go_and_no_other() -> Non
     world = crowded()
     gone = run(revoke(TARGET, OWN, 2), world.ports())
     assert isinstance(gone, Done)
-    assert set(gone.value) == GOING
+    assert set(gone.value.dropped) == GOING
+    assert set(gone.value.at_work) == {Names.mine, Names.newer, Names.running}
     assert world.branches() == {TARGET.branch, *STAYING}
+
+
+def test_a_recovery_leaves_the_anchors_of_its_own_task_alone() -> None:
+    """Two recoveries of one publication make the same movement; dropping each other's anchors, both would fail."""
+    gone = run(revoke(TARGET, recovered=FAILED), crowded().ports())
+    assert isinstance(gone, Done)
+    assert set(gone.value.dropped) == GOING - {Names.older, Names.own_recovery, Names.foreign_recovery}
 
 
 def test_who_has_no_task_of_its_own_asks_about_every_name() -> None:
@@ -79,14 +87,14 @@ def test_who_has_no_task_of_its_own_asks_about_every_name() -> None:
     world = crowded()
     gone = run(revoke(TARGET), world.ports())
     assert isinstance(gone, Done)
-    assert set(gone.value) == GOING - {Names.older, Names.own_recovery}
+    assert set(gone.value.dropped) == GOING - {Names.older, Names.own_recovery}
 
 
 def test_in_the_common_case_one_listing_is_all() -> None:
     """H-05: and a task is asked about once, however many names it has."""
     world = World()
     ports = world.ports()
-    assert run(revoke(TARGET, OWN, 2), ports) == Done(())
+    assert run(revoke(TARGET, OWN, 2), ports) == Done(Revoked())
     assert ports.meter.calls.total() == 1
     crowd = crowded()
     ports = crowd.ports()

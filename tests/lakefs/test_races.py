@@ -193,7 +193,7 @@ def late_reset(scene: Scene, proxy: FaultyProxy, number: int, *, revoked: bool) 
         zombie = pool.submit(scene.through(proxy.url).publish, plan)
         gate.await_reached()
         if revoked:
-            assert done(run(revoke(target, task, 2), scene.ports({}))) == (name,)
+            assert done(run(revoke(target, task, 2), scene.ports({}))).dropped == (name,)
             done(scene.store.barrier(target))
         gate.open()
         answer = zombie.result()

@@ -27,10 +27,10 @@ from perago_core.ledger.records import (
     TargetIntent,
     audit_of,
 )
-from perago_core.recovery import Mode, Recovery, RecoveryState
+from perago_core.recovery import Mode, Recovery, RecoveryState, Word
 from perago_core.recovery import Phase as RecoveryPhase
 from perago_core.recovery import messages as m
-from perago_core.recovery.classify import Trail
+from perago_core.recovery.classify import Owners, Trail
 from perago_core.values import Backing, Commit, CommitRef, Head, Operation, Target, TaskSnapshot, TaskStatus
 
 SILENT = "timeout"
@@ -152,9 +152,10 @@ def lease_menu(state: l.LeaseState) -> list[Event]:
 MAIN, OTHER = Target("repo", "main"), Target("repo", "other")
 INPUT, OWN = CommitRef("A"), CommitRef("P")
 
-RECOVERY_SUBJECTS = tuple(
-    Recovery("operation-1", MAIN, mode, "recoverer", 1000, "lock token 7" if mode is Mode.EXCLUSIVE else "")
-    for mode in Mode
+_LOOKS = (Mode.PROBE, Mode.SETTLE_ONLY)
+RECOVERY_SUBJECTS = (
+    *(Recovery("operation-1", MAIN, mode, "recoverer", 1000, "" if mode in _LOOKS else "a reason") for mode in Mode),
+    *(Recovery("operation-1", MAIN, Mode.SETTLE_ONLY, "recoverer", 1000, "a reason", word) for word in Word),
 )
 
 
@@ -189,6 +190,7 @@ TASKS: tuple[TaskSnapshot | None, ...] = (
     evolve(_TASK, result_execution="run-9", result_ref=CommitRef("X")),
     TaskSnapshot("workflow-1", "task-1", 0, TaskStatus.IN_PROGRESS),
     TaskSnapshot("workflow-1", "task-1", 0, TaskStatus.TIMED_OUT),
+    TaskSnapshot("workflow-1", "task-1", 0, TaskStatus.TIMED_OUT, workflow_running=False),
     evolve(_TASK, task_id="task-9"),
     None,
 )
@@ -240,7 +242,15 @@ def _authority(_state: RecoveryState) -> list[Event]:
 
 
 def _owners(_state: RecoveryState) -> list[Event]:
-    return [m.OwnersRead(dead=True), m.OwnersRead(dead=False), Unknown(SILENT)]
+    return [*(m.OwnersRead(each) for each in Owners), Unknown(SILENT)]
+
+
+def _revocation(_state: RecoveryState) -> list[Event]:
+    return [m.NamesRevoked(("perago-x",)), NotDone("no permission"), Unknown(SILENT)]
+
+
+def _barrier(_state: RecoveryState) -> list[Event]:
+    return [m.BarrierPassed(), NotDone("the branch is dirty"), Unknown(SILENT)]
 
 
 def _targets(state: RecoveryState) -> list[Event]:
@@ -265,7 +275,7 @@ def _plan(state: RecoveryState) -> list[Event]:
 
 
 def _relocation(_state: RecoveryState) -> list[Event]:
-    return [m.Relocated(), NotDone("the head is another"), Unknown(SILENT)]
+    return [m.Relocated(), m.TargetBusy("task-2 publishes"), NotDone("the head is another"), Unknown(SILENT)]
 
 
 def _settlement(state: RecoveryState) -> list[Event]:
@@ -298,6 +308,8 @@ _RECOVERY: Mapping[Enum, _Answers] = {
     RecoveryPhase.RECORD: _record,
     RecoveryPhase.EARLIER_SETTLEMENT: _earlier_settlement,
     RecoveryPhase.AUTHORITY: _authority,
+    RecoveryPhase.REVOCATION: _revocation,
+    RecoveryPhase.BARRIER: _barrier,
     RecoveryPhase.OWNERS: _owners,
     RecoveryPhase.TARGETS: _targets,
     RecoveryPhase.EARLIER_PLAN: _earlier_plan,

@@ -45,7 +45,7 @@ COMMANDS = {
     "policy": Entry(_LOOK, "Show the decision of the cluster on how publications are fenced."),
     "recover": Entry(
         _MEND,
-        "Say what became of intents nobody finished; with --settle or --exclusive also do something about it.",
+        "Say what became of publications nobody finished; with --settle, --roll-back or --keep do something about it.",
     ),
     "gc": Entry(
         _MEND,

@@ -1,21 +1,34 @@
-"""``perago recover``: intents whose worker died before it could settle them."""
+"""``perago recover``: publications whose worker died before anybody could accept or settle them."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from perago_core.answers import Done
-from perago_core.recovery import Mode
+from perago_core.driver import run
+from perago_core.ledger import list_open
+from perago_core.recovery import Mode, Recovery, RecoveryOutcome, Word
 from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
-from perago_worker.ops.recover import audits, found_lost, recover_target
+from perago_worker.ops.recover import audits, found_lost, recover_one, recover_target
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import instruments
 from perago_worker.stack import Stack
+
+
+class Says(Enum):
+    """What a person says of a result about which the orchestrator says nothing any more."""
+
+    ACCEPTED = "accepted"
+    NOT_ACCEPTED = "not-accepted"
+
+
+_WORDS = {Says.ACCEPTED: Word.ACCEPTED, Says.NOT_ACCEPTED: Word.NOT_ACCEPTED}
 
 
 def recover(
@@ -23,26 +36,75 @@ def recover(
     branch: Annotated[str, typer.Argument(help="REPOSITORY/BRANCH; that of the only pipeline if not given.")] = "",
     *,
     settle: Annotated[bool, typer.Option("--settle", help="Settle what is over; moves no branch.")] = False,
-    exclusive: Annotated[
-        bool,
-        typer.Option("--exclusive", help="Also take back abandoned publications. Nobody else may be writing."),
+    roll_back: Annotated[
+        bool, typer.Option("--roll-back", "--exclusive", help="Also take back publications that nobody accepted.")
     ] = False,
-    grounds: Annotated[str, typer.Option(help="Why; goes into the record. Needed with --exclusive.")] = "",
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep publications that nobody accepted, for good. Needs --grounds.")
+    ] = False,
+    operation: Annotated[str, typer.Option(metavar="OPERATION", help="Only this one; else all that are open.")] = "",
+    settle_gone: Annotated[
+        str,
+        typer.Option(
+            metavar="OPERATION", help="One whose task the orchestrator has forgotten. Needs --as and --grounds."
+        ),
+    ] = "",
+    says: Annotated[Says | None, typer.Option("--as", help="Whether its result was accepted.")] = None,
+    grounds: Annotated[str, typer.Option(help="Why; goes into the record.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say what became of intents nobody finished; with --settle or --exclusive also do something about it."""
+    """Say what became of publications nobody finished; with --settle, --roll-back or --keep do something about it."""
     project = project_of(context)
     if project.stack.coordination is None:
         raise CommandError("there is no ledger without a coordination store; set coordination.kind")
-    if exclusive and not grounds:
-        raise CommandError("--exclusive moves branches: say why with --grounds 'workflow 12 was given up'")
-    mode = Mode.EXCLUSIVE if exclusive else Mode.SETTLE_ONLY if settle else Mode.PROBE
+    wanted = [name for name, given in (("--settle", settle), ("--roll-back", roll_back), ("--keep", keep)) if given]
+    if len(wanted) > 1:
+        raise CommandError(f"{' and '.join(wanted)} contradict each other: give one of them")
+    if bool(settle_gone) is not (says is not None):
+        raise CommandError("--settle-gone OPERATION and --as accepted|not-accepted are given together")
+    if (keep or says is not None) and not grounds.strip():
+        raise CommandError("this is a person's decision: say why with --grounds 'agreed with the team, ticket 12'")
+    if roll_back and not grounds.strip() and project.settings.fence.policy == "soft":
+        raise CommandError(
+            "--roll-back under the policy soft cannot see who else is writing: make sure that nobody is, and say so "
+            "with --grounds 'every worker is stopped'"
+        )
+    mode = Mode.EXCLUSIVE if roll_back else Mode.KEEP if keep else Mode.SETTLE_ONLY if settle or says else Mode.PROBE
     target = target_of(project, branch)
+    actor = worker_id()
+    given = grounds or ("asked for on the command line" if roll_back else "")
+    only = settle_gone or operation
     with messages.status(f"looking at the open intents of {target}"):
-        swept = recover_target(project.stack, target, mode, worker_id(), instruments=instruments(), grounds=grounds)
-    if not isinstance(swept, Done):
-        raise CommandError(f"the open intents of {target} cannot be settled: {swept.reason}")
-    outcomes = swept.value.outcomes
+        if only:
+            word = None if says is None else _WORDS[says]
+            # The audit record has no other place for why a person decided.
+            who = f"{actor}, on these grounds: {grounds}" if grounds else actor
+            subject = Recovery(only, target, mode, who, grounds=given, word=word)
+            _find(project.stack, target, only)
+            outcomes: tuple[RecoveryOutcome, ...] = (recover_one(project.stack, subject, instruments=instruments()),)
+        else:
+            swept = recover_target(project.stack, target, mode, actor, instruments=instruments(), grounds=given)
+            if not isinstance(swept, Done):
+                raise CommandError(f"the open intents of {target} cannot be settled: {swept.reason}")
+            outcomes = swept.value.outcomes
+    _show(target, outcomes, as_json=as_json)
+    _show_earlier_losses(project.stack, target, {each.operation_id for each in outcomes})
+    blocked = any(
+        each.ending.blocks or (each.unaccepted is not None and mode is not Mode.SETTLE_ONLY) for each in outcomes
+    )
+    needs_person = any(each.alarm for each in outcomes) or (blocked and mode is not Mode.PROBE)
+    raise typer.Exit(1 if needs_person else 0)
+
+
+def _find(stack: Stack, target: Target, operation: str) -> None:
+    """Refuse an operation that is not open on the target, by the names of those that are."""
+    listed = run(list_open(target), stack.ports())
+    if isinstance(listed, Done) and operation not in listed.value:
+        there = f"open: {', '.join(listed.value)}" if listed.value else "nothing is open"
+        raise CommandError(f"expected an operation that is open on {target}; found {operation!r}; {there}")
+
+
+def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], *, as_json: bool) -> None:
     if as_json:
         print_json(
             [
@@ -53,6 +115,7 @@ def recover(
                     "reason": each.reason,
                     "next": each.next_action,
                     "alarm": each.alarm,
+                    "unaccepted": each.unaccepted,
                 }
                 for each in outcomes
             ]
@@ -62,12 +125,10 @@ def recover(
     else:
         for each in outcomes:
             mark = " [bold red]ACCEPTED RESULT LOST[/bold red]" if each.alarm else ""
+            mark = mark or (" [yellow]never accepted[/yellow]" if each.unaccepted else "")
             out.print(f"[bold]{escape(each.operation_id)}[/bold]: {each.ending.value}{mark}")
             out.print(f"  {escape(each.reason or 'nothing more is known')}")
             out.print(f"  next: {escape(each.next_action)}")
-    _show_earlier_losses(project.stack, target, {each.operation_id for each in outcomes})
-    needs_person = swept.value.alarms or (swept.value.unresolved and mode is not Mode.PROBE)
-    raise typer.Exit(1 if needs_person else 0)
 
 
 def _show_earlier_losses(stack: Stack, target: Target, shown: set[str]) -> None:

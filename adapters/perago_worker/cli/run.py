@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from perago_core.answers import Done
+from perago_core.ledger.records import SettlementKind
 from perago_core.ports import BranchCreator
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.api.registry import Registry
@@ -22,11 +23,14 @@ from perago_worker.bodies.process import as_text
 from perago_worker.cli.console import AsJson, CommandError, messages
 from perago_worker.cli.project import Project, project_of, target_of
 from perago_worker.cli.render import show
-from perago_worker.config.settings import PipelineSettings, StepSettings
+from perago_worker.config.settings import PipelineSettings, StepSettings, rolls_back
+from perago_worker.ops.recover import tidy_up
 from perago_worker.pipelines.checks import check_pipeline
 from perago_worker.pipelines.protocol import Pipelines, PipelineView, head_of
 from perago_worker.pipelines.taskdefs import settle_drift
 from perago_worker.runtime.assembly import Assembled, assemble
+from perago_worker.runtime.bootstrap import worker_id
+from perago_worker.runtime.telemetry import instruments
 from perago_worker.runtime.worker import draining_on_signals
 
 #: Seconds between two looks whether anybody works at all.
@@ -160,7 +164,27 @@ def _begin_at(project: Project, target: Target) -> CommitRef:
             messages.print(f"made {target}, empty")
             return made.value
         raise CommandError(f"{target} is not there and could not be made: {made.reason}")
+    _leave_nothing_unaccepted(project, target)
     return head_of(project.stack, target)
+
+
+def _leave_nothing_unaccepted(project: Project, target: Target) -> None:
+    """Take back what failed runs left, or start nothing on it: it would become part of what this run is accepted for.
+
+    Counterexample: a run is killed after it has published and fails for good; the next run starts from that commit,
+    changes nothing, and reports what nobody accepted as its own result.
+    """
+    if project.stack.coordination is None:
+        return
+    wanted = rolls_back(project.settings, target)
+    swept = tidy_up(project.stack, target, worker_id(), roll_back=wanted, instruments=instruments())
+    if not isinstance(swept, Done):
+        raise CommandError(f"expected to know whether {target} was accepted: {swept.reason}. Nothing was started")
+    for each in swept.value.outcomes:
+        if each.audit is SettlementKind.ROLLED_BACK:
+            messages.print(f"took back what a failed run had published to {target} and nobody accepted")
+        if each.unaccepted is not None:
+            raise CommandError(f"{each.reason}; nothing was started on it. {each.next_action}")
 
 
 def _work_off(pipelines: Pipelines, workflow_id: str, steps: int, assembled: Assembled) -> PipelineView:

@@ -218,12 +218,16 @@ class PipelineSettings(_Section):
 
     ``recovery``: when the pipeline fails for good, what it left open is settled by a workflow of its own, where the
     orchestrator has such a thing.
+    ``roll_back_failed``: what a run that failed for good has published, and nobody accepted, is taken off the branch by
+    itself: by that workflow, by the next worker that starts, and before the next run begins. If not, it stays until
+    somebody decides with ``perago recover``, and until then no new run begins.
     """
 
     repository: str
     branch: str = "main"
     steps: tuple[StepSettings, ...] = Field(min_length=1)
     recovery: bool = True
+    roll_back_failed: bool = True
 
     @property
     def stages(self) -> tuple[tuple[StepSettings, ...], ...]:
@@ -253,6 +257,13 @@ class Settings(_Section):
     worker: WorkerSettings = WorkerSettings()
     spark: SparkSection = SparkSection()
     pipelines: dict[str, PipelineSettings] = Field(default_factory=dict)
+
+
+def rolls_back(settings: Settings, target: Target) -> bool:
+    """Say whether what failed runs left unaccepted on a target is taken back; not if one of its pipelines says no."""
+    return all(
+        each.roll_back_failed for each in settings.pipelines.values() if Target(each.repository, each.branch) == target
+    )
 
 
 def targets_of(settings: Settings) -> tuple[Target, ...]:

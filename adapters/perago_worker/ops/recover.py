@@ -7,12 +7,15 @@ closes the intent, so nothing raises the alarm a second time; afterwards only th
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
+
+from attrs import evolve
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.ledger.records import AUDITS, Audit, SettlementKind, Unreadable, decode
-from perago_core.recovery import Mode, Swept, sweep
+from perago_core.recovery import Mode, Recovery, RecoveryOutcome, Swept, recover, sweep
 from perago_core.values import Target
 from perago_worker.logger import log
 from perago_worker.runtime.telemetry import Instruments
@@ -23,10 +26,32 @@ def recover_target(
     stack: Stack, target: Target, mode: Mode, actor: str, *, instruments: Instruments, grounds: str = ""
 ) -> Answer[Swept]:
     """Sweep the open intents of one target and report the alarms."""
-    swept = run(sweep(target, mode, actor, grounds), stack.ports())
+    swept = run(sweep(target, mode, actor, grounds, secrets.token_hex(8)), stack.ports())
     if isinstance(swept, Done):
         report_alarms(target, swept.value.alarms, instruments)
     return swept
+
+
+def tidy_up(stack: Stack, target: Target, actor: str, *, roll_back: bool, instruments: Instruments) -> Answer[Swept]:
+    """Settle what is over on one target and, if wanted, take back what failed workflows left unaccepted."""
+    mode = Mode.ROLL_BACK_FAILED if roll_back else Mode.SETTLE_ONLY
+    grounds = "the workflow has failed, and roll_back_failed is on" if roll_back else ""
+    swept = recover_target(stack, target, mode, actor, instruments=instruments, grounds=grounds)
+    for each in swept.value.outcomes if isinstance(swept, Done) else ():
+        if each.audit is SettlementKind.ROLLED_BACK:
+            log.warning("%s: took back what intent %s had published and nobody accepted", target, each.operation_id)
+        if each.unaccepted is not None:
+            log.warning("%s: %s. %s", target, each.reason, each.next_action)
+    return swept
+
+
+def recover_one(stack: Stack, subject: Recovery, *, instruments: Instruments) -> RecoveryOutcome:
+    """Recover one open intent and report the alarm, if there is one."""
+    at = stack.clock.wall()
+    found = run(recover(evolve(subject, at=at, nonce=secrets.token_hex(8))), stack.ports())
+    if found.alarm:
+        report_alarms(subject.target, (f"intent {found.operation_id}: {found.reason}",), instruments)
+    return found
 
 
 def report_alarms(target: Target, alarms: Iterable[str], instruments: Instruments) -> None:

@@ -1,8 +1,8 @@
 """The task of a pipeline's recovery workflow: when a run has failed for good, it settles what the run left open.
 
 It runs in the worker, not in a process of its own like the bodies of users: it needs the keys to store and ledger,
-which bodies never see. It moves no branch: that would need to know that nobody else is writing (``perago recover
---exclusive``), and a workflow cannot know that.
+which bodies never see. Unless the pipeline says otherwise (``roll_back_failed``), what the run has published and nobody
+accepted is taken off the branch again.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from perago_core.answers import Done
 from perago_core.errors import one_line
-from perago_core.recovery import Mode
 from perago_core.values import Target
 from perago_worker.api.errors import TaskTerminalError
 from perago_worker.api.task import TaskDefinition, definition_of, task
-from perago_worker.config.settings import Settings, recovery_task_name
-from perago_worker.ops.recover import recover_target
+from perago_worker.config.settings import Settings, recovery_task_name, rolls_back
+from perago_worker.logger import log
+from perago_worker.ops.recover import tidy_up
 from perago_worker.pipelines.protocol import pipelines_of
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import instruments
@@ -48,23 +48,23 @@ def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
     """
     if stack.coordination is None or not pipelines_of(stack).shared:
         return {}
-    return {
-        recovery_task_name(name): recovery_of(recovery_task_name(name), Target(each.repository, each.branch), stack)
-        for name, each in settings.pipelines.items()
-        if each.recovery
-    }
+    made: dict[str, TaskDefinition] = {}
+    for name, each in settings.pipelines.items():
+        if each.recovery:
+            target = Target(each.repository, each.branch)
+            task_name = recovery_task_name(name)
+            made[task_name] = recovery_of(task_name, target, stack, roll_back=rolls_back(settings, target))
+    return made
 
 
-def recovery_of(name: str, target: Target, stack: Stack) -> TaskDefinition:
+def recovery_of(name: str, target: Target, stack: Stack, *, roll_back: bool = True) -> TaskDefinition:
     """Make the recovery task of one target."""
 
     @task(name=name, retries=3, retry_delay=10, response_timeout=60)
     def recover(params: FailedRun) -> Settlement:
-        """Settle what a failed run left open; moves no branch."""
-        grounds = f"workflow {params.workflow} failed: {params.reason}"
-        swept = recover_target(
-            stack, target, Mode.SETTLE_ONLY, worker_id(), instruments=instruments(), grounds=one_line(grounds)
-        )
+        """Settle what a failed run left open, and take back what nobody accepted."""
+        log.info("workflow %s failed: %s", params.workflow, one_line(params.reason))
+        swept = tidy_up(stack, target, worker_id(), roll_back=roll_back, instruments=instruments())
         if not isinstance(swept, Done):
             raise UnsettledError(f"the open intents of {target} cannot be settled: {swept.reason}")
         if swept.value.alarms:

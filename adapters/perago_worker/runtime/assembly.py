@@ -50,7 +50,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
     node = settle_policy(stack, settings, name)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     counters = instruments()
-    settle_open_intents(stack, targets_of(settings), name, counters)
+    settle_open_intents(stack, settings, name, counters)
     sweep_dead_names(stack, targets_of(settings))
     own = settings.worker
     environment = environment_of_bodies(os.environ)

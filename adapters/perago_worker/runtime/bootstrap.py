@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterable
 
 from perago_core.answers import Done
 from perago_core.driver import run
 from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
-from perago_core.recovery import Mode
 from perago_core.unanswered import asking_again
-from perago_core.values import Target
 from perago_worker.api.errors import UserError
-from perago_worker.config.settings import Settings
+from perago_worker.config.settings import Settings, rolls_back, targets_of
 from perago_worker.logger import log
-from perago_worker.ops.recover import recover_target
+from perago_worker.ops.recover import tidy_up
 from perago_worker.runtime.attempt import Node
 from perago_worker.runtime.telemetry import Instruments
 from perago_worker.stack import Stack
@@ -54,11 +51,14 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
     return Node(name, resolved.backing, resolved.epoch, stack.coordination is not None, settings.budget.budget())
 
 
-def settle_open_intents(stack: Stack, targets: Iterable[Target], actor: str, instruments: Instruments) -> None:
-    """Settle what earlier workers left open, moving nothing. What stays open only blocks its own target (L-08)."""
+def settle_open_intents(stack: Stack, settings: Settings, actor: str, instruments: Instruments) -> None:
+    """Settle what earlier workers left open, and take back what failed workflows left unaccepted, unless told not to.
+
+    What stays open only blocks its own target (L-08).
+    """
     if stack.coordination is None:
         return
-    for target in targets:
-        swept = recover_target(stack, target, Mode.SETTLE_ONLY, actor, instruments=instruments)
+    for target in targets_of(settings):
+        swept = tidy_up(stack, target, actor, roll_back=rolls_back(settings, target), instruments=instruments)
         if not isinstance(swept, Done):
             log.warning("open intents of %s could not be settled: %s; publishing to it waits", target, swept.reason)

@@ -10,6 +10,7 @@ from perago_core import fence, ledger
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
 from perago_core.ledger import Intent, Movement, SettlementKind, TargetIntent
+from perago_core.names import staging_name
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.values import (
     Attempt,
@@ -27,8 +28,9 @@ from perago_core.values import (
 
 MAIN, EU = Target("repo", "main"), Target("repo", "main/eu")
 INPUT, OURS = CommitRef("a0"), CommitRef("p1")
-STAGING = "own"
 OWNER = "owner"
+#: The name by which the owner publishes.
+STAGING = staging_name(MAIN, "w/step", 1, 0, "t1", "e1")
 
 
 def _commit(ref: str, *parents: str, tree: str = "") -> Commit:
@@ -111,13 +113,24 @@ def answer(lake: LakeState, call: Call) -> tuple[Answer[Any], LakeState]:
             return Done(COMMITS.get(ref)), lake
         case "claims", (target, logical_task):
             return Done((Claim(target, logical_task, "w", "t1", 1, "e1", INPUT, "t1"),)), lake
+        case "publish", (plan,):
+            return _published(lake, heads, plan)
+        case _:
+            return _named(lake, call)
+
+
+def _named(lake: LakeState, call: Call) -> tuple[Answer[Any], LakeState]:
+    """Answer a call that is about names, or the barrier."""
+    match call.method, call.args:
+        case "staging_names", (_, prefix):
+            return Done(tuple(sorted(name for name in lake.names if name.startswith(prefix)))), lake
         case "open_staging", (_, name, _):
             fresh = name not in lake.names
             return Done(None) if fresh else NotDone("it exists"), lake._replace(names=lake.names | {name})
         case "drop", (_, name):
             return Done(None), lake._replace(names=lake.names - {name})
-        case _, (plan,):
-            return _published(lake, heads, plan)
+        case "barrier", (target,):
+            return Done(None) if target in dict(lake.heads) else NotDone("there is no such branch"), lake
         case _:
             raise AssertionError(call)
 

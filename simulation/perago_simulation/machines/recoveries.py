@@ -61,7 +61,8 @@ class RecoveryBounds(Value):
     """Who sweeps what, how the world begins, and how much goes wrong.
 
     ``begins`` are pairs of what the orchestrator says and where each target's head is. ``blocked`` adds an intent whose
-    task nobody knows: it can never be decided. With an ``owner`` the intent is not armed yet.
+    task nobody knows, while what looks like its commit is there: only a person can decide it. With an ``owner`` the
+    intent is not armed yet.
     """
 
     sweeps: tuple[tuple[Target, Mode], ...]
@@ -120,10 +121,10 @@ class Recoveries(Cluster):
         return self.bounds.sweeps[index][1] if index < len(self.bounds.sweeps) else None
 
     def swept(self, world: ClusterWorld, target: Target) -> tuple[ClusterWorld, Sweep]:
-        """Sweep once more, alone, only settling, with nothing going wrong; give the world and the sweep then."""
+        """Sweep once more, alone and undisturbed, keeping what is unaccepted; give the world and the sweep then."""
         key = (world.shared, world.outside, target)
         if key not in self._swept:
-            alone = RecoveryBounds(((target, Mode.SETTLE_ONLY),), self.bounds.begins)
+            alone = RecoveryBounds(((target, Mode.KEEP),), self.bounds.begins)
             healer = self._healers.setdefault(target, Recoveries(alone, self.runner.table, talk=self.talk))
             at = ClusterWorld(world.shared, world.outside, (Sweep(),))
             while (call := healer.call(at, 0)) is not None:
@@ -179,7 +180,7 @@ class Recoveries(Cluster):
             return Sweep((), ended=ended)
         target, mode = self.bounds.sweeps[index]
         name = self.names[index]
-        grounds = "the lock" if mode is Mode.EXCLUSIVE else ""
+        grounds = "" if mode in {Mode.PROBE, Mode.SETTLE_ONLY} else "a reason"
         running = self.runner.begin(Recovery(waiting[0], target, mode, name, index, grounds))
         return Sweep(waiting[1:], running, ended=ended)
 
@@ -228,14 +229,14 @@ OPERATION = "op-1"
 _ACCEPTED = (SettlementKind.ACCEPTED, SettlementKind.ROLLED_FORWARD)
 #: What the orchestrator must have said for a kind of settlement.
 _TASK = {
-    SettlementKind.ACCEPTED: "ours",
-    SettlementKind.ROLLED_FORWARD: "ours",
-    SettlementKind.ACCEPTED_LOST: "ours",
-    SettlementKind.SUPPRESSED: "other",
-    SettlementKind.NOT_PUBLISHED: "dead",
-    SettlementKind.ABANDONED: "dead",
-    SettlementKind.ROLLED_BACK: "dead",
-    SettlementKind.SUPERSEDED: "dead",
+    SettlementKind.ACCEPTED: ("ours",),
+    SettlementKind.ROLLED_FORWARD: ("ours",),
+    SettlementKind.ACCEPTED_LOST: ("ours",),
+    SettlementKind.SUPPRESSED: ("other",),
+    SettlementKind.NOT_PUBLISHED: ("dead", "gone"),
+    SettlementKind.ABANDONED: ("dead",),
+    SettlementKind.ROLLED_BACK: ("dead",),
+    SettlementKind.SUPERSEDED: ("dead", "gone"),
 }
 
 _loads = cache(codec.loads)
@@ -261,7 +262,7 @@ def _for_what_it_is(_recoveries: Recoveries, before: ClusterWorld, _label: Label
     if new is None:
         return None
     lake: LakeState = after.outside
-    if lake.task != _TASK[new.kind]:
+    if lake.task not in _TASK[new.kind]:
         return f"settled as {new.kind.value}, and the task is {lake.task}"
     if new.kind in _ACCEPTED and not published_on(lake):
         return f"settled as {new.kind.value}, and it is on no branch"
@@ -288,6 +289,13 @@ def _fits_the_branches(recoveries: Recoveries, before: ClusterWorld, _label: Lab
     }
     where = ", ".join(sorted(heads))
     return None if fits.get(new.kind, True) else f"settled as {new.kind.value}, and the heads are at {where}"
+
+
+def _never_lands(_recoveries: Recoveries, _before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
+    stands = settlement(after.shared)
+    if stands is None or stands.kind is not SettlementKind.NOT_PUBLISHED or not published_on(after.outside):
+        return None
+    return "settled as not published, and it is on the branch"
 
 
 def _together(recoveries: Recoveries, before: ClusterWorld, _label: Label, after: ClusterWorld) -> str | None:
@@ -336,13 +344,14 @@ def _untouched(recoveries: Recoveries, before: ClusterWorld, label: Label, after
     if label.actor not in recoveries.names:
         return None
     mode = recoveries.mode(recoveries.names.index(label.actor))
-    branches = (before.outside.heads, before.outside.names) != (after.outside.heads, after.outside.names)
-    if mode in {Mode.SETTLE_ONLY, Mode.PROBE} and branches:
+    moves = before.outside.heads != after.outside.heads
+    dropped = before.outside.names - after.outside.names
+    if mode in {Mode.SETTLE_ONLY, Mode.KEEP, Mode.PROBE} and (moves or after.outside.names - before.outside.names):
         return f"{label.actor} may not move anything and did"
-    if mode is Mode.PROBE and before.shared != after.shared:
+    if mode is Mode.PROBE and (dropped or before.shared != after.shared):
         return f"{label.actor} may only look and wrote"
-    if mode is not None and STAGING in before.outside.names - after.outside.names:
-        return f"{label.actor} took a name that is not its own"
+    if mode is not None and STAGING in dropped and before.outside.task == "running":
+        return f"{label.actor} took the name of a task that is open"
     return None
 
 
@@ -360,9 +369,11 @@ def _settled_in_the_end(
     recoveries: Recoveries, _before: ClusterWorld, _label: Label, after: ClusterWorld
 ) -> str | None:
     lake: LakeState = after.outside
-    illegible = any(head in ILLEGIBLE for _, head in lake.heads) and lake.task == "dead"
-    unreadable = lake.task == "ours" and any(head == "u2" for _, head in lake.heads)
-    if lake.task in {"running", "gone"} or illegible or unreadable:
+    heads = {head for _, head in lake.heads}
+    illegible = heads & ILLEGIBLE and lake.task == "dead"
+    unreadable = lake.task == "ours" and "u2" in heads
+    undecided = lake.task == "gone" and (recoveries.bounds.confirmed or not heads <= {INPUT, "x1"})
+    if lake.task == "running" or undecided or illegible or unreadable:
         return None
     left: list[str] = []
     for target in recoveries.targets:
@@ -411,6 +422,7 @@ def _own_targets_only(recoveries: Recoveries, _before: ClusterWorld, label: Labe
 PROMISES = (
     Promise("S-19", "an intent is settled for what it is", _for_what_it_is),
     Promise("S-19b", "what it is settled as is what the branches show", _fits_the_branches),
+    Promise("S-19c", "what was settled as not published never lands", _never_lands),
     Promise("S-20", "all targets of an intent are settled together", _together),
     Promise("S-21", "what is settled stays settled, as what it was", _monotone),
     Promise("S-21b", "one audit record, of the kind that was settled, before the intent is closed", _one_audit),

@@ -66,7 +66,7 @@ class Scene(Value):
 
 
 _AUTO, _ENABLE, _DISABLE = Policy.AUTO, Policy.ENABLE, Policy.DISABLE
-_SETTLE, _EXCLUSIVE, _PROBE = Mode.SETTLE_ONLY, Mode.EXCLUSIVE, Mode.PROBE
+_SETTLE, _KEEP, _EXCLUSIVE, _PROBE = Mode.SETTLE_ONLY, Mode.KEEP, Mode.EXCLUSIVE, Mode.PROBE
 _EVERY = tuple((task, (head,)) for task in TASKS for head in COMMITS)
 _SLOWEST, _FASTEST = 0.75, 1.5
 _BEYOND = "a clock slower than the margin allows outlives its lease (N-10)"
@@ -110,7 +110,7 @@ SCENES = (
     Scene("two sweeps of anything", SWEEPING, RecoveryBounds(((MAIN, _SETTLE), (MAIN, _SETTLE)), _EVERY)),
     Scene("two sweeps, one dies", SWEEPING, RecoveryBounds(((MAIN, _SETTLE), (MAIN, _SETTLE)), (("ours", ("p1",)), ("dead", ("p1",))), crashes=1)),
     Scene("two sweeps, one fault, one dies", SWEEPING, RecoveryBounds(((MAIN, _SETTLE), (MAIN, _SETTLE)), (("ours", ("p1",)), ("dead", ("p1",))), faults=1, crashes=1), full=True),
-    Scene("exclusive beside settling, one dies", SWEEPING, RecoveryBounds(((MAIN, _EXCLUSIVE), (MAIN, _SETTLE)), (("dead", ("p1",)),), crashes=1)),
+    Scene("exclusive beside keeping, one dies", SWEEPING, RecoveryBounds(((MAIN, _EXCLUSIVE), (MAIN, _KEEP)), (("dead", ("p1",)),), crashes=1)),
     Scene("two exclusive ones", SWEEPING, RecoveryBounds(((MAIN, _EXCLUSIVE), (MAIN, _EXCLUSIVE)), (("dead", ("p1",)),))),
     Scene("two exclusive ones, one fault", SWEEPING, RecoveryBounds(((MAIN, _EXCLUSIVE), (MAIN, _EXCLUSIVE)), (("dead", ("p1",)),), faults=1), full=True),
     Scene("two targets", SWEEPING, RecoveryBounds(((MAIN, _EXCLUSIVE), (EU, _SETTLE)), tuple((task, heads) for task in ("dead", "ours") for heads in (("p1", "p1"), ("p1", "a0"), ("a0", "p1"))))),

@@ -18,15 +18,29 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NoReturn,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from attrs import fields, resolve_types
 
 from perago_core.answers import Done
 from perago_core.errors import CodecError
-from perago_core.machine.engine import Table
 from perago_core.machine.rows import Definition, K, S, State
 from perago_core.value import Value
+
+if TYPE_CHECKING:
+    from perago_core.machine.engine import Table
 
 SCHEMA = 1
 

@@ -6,6 +6,7 @@ it was answered: a reload reads the task *and* its workflow, and the core compar
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from math import inf
@@ -27,6 +28,7 @@ REASON_MAX = 500
 LONGEST_WAIT = 5.0
 #: Seconds before a result that found nobody, or had no answer, is sent again.
 _PAUSES = (0.1, 0.3, 1.0, 2.0, 3.0, 4.0)
+_LOG = logging.getLogger("perago.conductor")
 
 
 class ConductorOrchestrator(Nudgeable):
@@ -71,7 +73,7 @@ class ConductorOrchestrator(Nudgeable):
             operations += 1
             answer = self._poll_one(worker_id, name, min(count, limit - len(found)), wait)
             if isinstance(answer, Done):
-                found += [assignment_of(task) for task in answer.value]
+                found += _readable(answer.value)
             else:
                 failed = answer
         if failed is not None and not found:
@@ -210,3 +212,16 @@ def _is_delivery_of(attempt: Attempt, seen: TaskSnapshot | None) -> bool:
 def _text(text: str) -> str:
     """Write half a surrogate pair, which a file name may bring in and no UTF-8 can hold, as JSON would."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _readable(tasks: list[Json]) -> Iterator[Assignment]:
+    """Read each task alone. One that cannot be read times out at the server, and costs the others nothing.
+
+    Counterexample, seen: a task without a start time ended the worker's loop, and all that came with it was run by
+    nobody; after a restart it came again.
+    """
+    for task in tasks:
+        try:
+            yield assignment_of(task)
+        except (AttributeError, KeyError, TypeError, ValueError) as surprise:
+            _LOG.warning("a task cannot be read and is left to time out: %r in %.200r", surprise, task)

@@ -84,12 +84,14 @@ class EtcdCoordination(Cautioned):
             answer = self._gateway.read("kv/range", {**body, "key": _base64(first), "limit": size})
             if not isinstance(answer, Done):
                 return answer
-            pages, more = pages + 1, bool(answer.value.get("more", False))
-            found += [self._entry(each) for each in answer.value.get("kvs", ())]
+            page: Json = answer.value.get("kvs", ())
+            pages, more = pages + 1, bool(answer.value.get("more", False) and page)
+            # A key that is no text is a stranger's; one of them must not make the listing fail for ever.
+            found += [self._entry(each) for each in page if _is_text(each["key"])]
             if more:
                 # Of the first page only: the header names the newest revision there is, whichever one was asked for.
                 body.setdefault("revision", answer.value["header"]["revision"])
-                first = _bytes(self._prefix + found[-1].key) + b"\0"
+                first = base64.b64decode(page[-1]["key"]) + b"\0"
         return Done(tuple(found), operations=pages)
 
     def create_if_absent(self, key: str, value: str, lease: str | None = None) -> Answer[Entry]:
@@ -187,6 +189,14 @@ def _base64(plain: bytes) -> str:
 
 def _text(encoded: str) -> str:
     return base64.b64decode(encoded).decode("utf-8", "surrogatepass")
+
+
+def _is_text(encoded: str) -> bool:
+    try:
+        _text(encoded)
+    except ValueError:
+        return False
+    return True
 
 
 def _after(prefix: bytes) -> bytes:

@@ -146,7 +146,11 @@ def _judge(endpoint: str, response: httpx.Response) -> _Reply:
     except (ValueError, AttributeError):
         return _Reply(Unknown(f"{endpoint} answered {status} and nothing readable: is that etcd's JSON gateway?"))
     if response.is_success and error is None:
-        return _Reply(Done(document.get("result", document)))
+        result: Json = document.get("result", document)
+        # etcd leaves out what is empty, so that {} would say "no such key". It never leaves its own name out.
+        if not _has_header(result):
+            return _Reply(Unknown(f"{endpoint} answered {status} without etcd's header: is that etcd's JSON gateway?"))
+        return _Reply(Done(result))
     failure = document if isinstance(error, str | None) else error  # one of a stream stands under "error"
     status = failure.get("http_code", status)
     message = str(failure.get("message", ""))
@@ -155,6 +159,14 @@ def _judge(endpoint: str, response: httpx.Response) -> _Reply:
         stale = failure.get("code") == _UNAUTHENTICATED or _OLD_TOKEN in message
         return _Reply(NotDone(reason), token_is_stale=stale)
     return _Reply(Unknown(reason))
+
+
+def _has_header(result: object) -> bool:
+    match result:
+        case {"header": {}}:
+            return True
+        case _:
+            return False
 
 
 def _is_refusal(status: int) -> bool:

@@ -476,3 +476,57 @@ def sly_edit(workspace: Path) -> None:
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         mapped[:] = mapped[::-1]
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bodies that write their own verdict, and results nobody could take
+
+
+def _forge(workspace: Path, text: str) -> None:
+    """Write a verdict as the worker would read it, and end before there is a true one."""
+    (workspace.parent / "verdict").write_text(text, "utf-8")
+    os._exit(0)
+
+
+@task(name="verdict-fifo", workspace=Workspace(prefix="data"))
+def verdict_fifo(workspace: Path) -> None:
+    """Whoever opens it to read waits for a writer that never comes."""
+    os.mkfifo(workspace.parent / "verdict")
+    os._exit(0)
+
+
+@task(name="verdict-endless", workspace=Workspace(prefix="data"))
+def verdict_endless(workspace: Path) -> None:
+    """Whoever reads it to the end needs all the memory there is."""
+    (workspace.parent / "verdict").symlink_to("/dev/zero")
+    os._exit(0)
+
+
+@task(name="verdict-no-json", workspace=Workspace(prefix="data"))
+def verdict_no_json(workspace: Path) -> None:
+    _forge(workspace, '{"output": "not json at all"}')
+
+
+@task(name="verdict-nan", workspace=Workspace(prefix="data"))
+def verdict_nan(workspace: Path) -> None:
+    _forge(workspace, '{"output": "{\\"x\\": NaN}"}')
+
+
+@task(name="verdict-huge", workspace=Workspace(prefix="data"))
+def verdict_huge(workspace: Path) -> None:
+    _forge(workspace, '{"output": "\\"' + "x" * (20 << 20) + '\\""}')
+
+
+@task(name="verdict-deep", workspace=Workspace(prefix="data"))
+def verdict_deep(workspace: Path) -> None:
+    _forge(workspace, '{"output": "' + "[" * 200_000 + '"}')
+
+
+@task(name="nan-result")
+def nan_result() -> dict[str, float]:
+    return {"share": float("nan")}
+
+
+@task(name="big-number")
+def big_number() -> dict[str, int]:
+    return {"count": 10**4999}

@@ -96,6 +96,15 @@ CASES = (
     Case("11 MiB of output", "big-output", "at most 3080192 bytes; found 11534338"),
     Case("another type than declared", "wrong-type", "as task 'wrong-type' declares it; found dict"),
     Case("no JSON possible", "no-json", "as task 'no-json' declares it; found method"),
+    Case("not a number", "nan-result", "as task 'nan-result' declares it; found dict: Out of range float values"),
+    Case("a number nobody can read", "big-number", "declares it; found dict: Exceeds the limit"),
+    # A verdict that the body wrote itself
+    Case("verdict: a pipe", "verdict-fifo", "exit code 0 before it returned"),
+    Case("verdict: endless", "verdict-endless", "exit code 0 before it returned"),
+    Case("verdict: no JSON", "verdict-no-json", "can be written as JSON and read again"),
+    Case("verdict: NaN", "verdict-nan", "NaN is no number in JSON"),
+    Case("verdict: 20 MiB", "verdict-huge", "exit code 0 before it returned"),
+    Case("verdict: nested too deep", "verdict-deep", "found RecursionError"),
     # What the body leaves
     Case("a link out", "symlink", "'link' (a symbolic link)"),
     Case("a link inside", "symlink-inside", "'link' (a symbolic link)"),
@@ -121,7 +130,6 @@ CASES = (
     keys("key: up and out", "stay inside the workspace; found 'data/../../etc/x'", "data/../../etc/x"),
     keys("key: up at the end", "stay inside the workspace", "data/x/.."),
     keys("key: absolute", "stay inside the workspace", "data//etc/passwd"),
-    keys("key: a drive", "stay inside the workspace", "data/C:/x"),
     keys("key: NUL", "stay inside the workspace", "data/a\0b"),
     keys("key: file and folder", "expected a place of its own for each key", "data/a.txt/inner"),
     keys("key: too long a name", "cannot be a file here", "data/" + "n" * 300),

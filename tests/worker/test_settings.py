@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from perago_worker.cli.project import find_project
 from perago_worker.config.load import FAMILIAR, SettingsError, load
 from perago_worker.config.settings import Settings
+from perago_worker.stack import open_stack
 
 SECRET = "not-for-your-eyes"  # noqa: S105  the test looks for it
 
@@ -139,6 +140,13 @@ def test_an_address_with_a_password_in_it_is_refused_without_telling_it(tmp_path
     with pytest.raises(SettingsError, match=rf"{section}\.url: expected an address") as caught:
         load(tmp_path, {section: {"url": url}}, {})
     assert SECRET not in str(caught.value)
+
+
+def test_etcd_needs_nothing_but_its_address(tmp_path: Path) -> None:
+    """Counterexample, seen: without a prefix every command ended in a traceback, and no page named the setting."""
+    settings = load(project(tmp_path, '[coordination]\nkind = "etcd"\nendpoints = ["http://127.0.0.1:1"]\n'), {}, {})
+    assert settings.coordination.prefix == "perago/"
+    assert open_stack(settings).coordination is not None
 
 
 def test_settings_cannot_change_once_they_are_read(tmp_path: Path) -> None:

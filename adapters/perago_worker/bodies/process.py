@@ -19,7 +19,7 @@ from perago_worker.bodies import verdict as verdicts
 from perago_worker.bodies.lines import Lines
 from perago_worker.bodies.notes import Logged, Note, Printed, decode
 from perago_worker.bodies.spec import REPORTED, Ended, Spec, read_ended
-from perago_worker.bodies.verdict import Failed, Succeeded
+from perago_worker.bodies.verdict import Failed, Succeeded, objection_to
 
 Listener: TypeAlias = Callable[[Note], object]
 
@@ -132,13 +132,14 @@ class Running:
         if ended.signal is not None:
             name = signal.Signals(ended.signal)
             return Failed(f"{who} died of {name.name}. {_HINTS.get(name, 'Something else on this machine sent it')}")
-        verdict = verdicts.read(Path(self._spec.verdict))
+        verdict = verdicts.read(Path(self._spec.verdict), self._spec.output_limit)
         if verdict is None or ended.code not in {0, REPORTED} or (ended.code == 0) != isinstance(verdict, Succeeded):
             return Failed(
                 f"{who} ended its process with exit code {ended.code} before it returned. "
                 "Let it return or raise instead; the task's log may say more"
             )
-        return verdict
+        objection = objection_to(verdict.output, self._spec.output_limit) if isinstance(verdict, Succeeded) else None
+        return verdict if objection is None else Failed(objection)
 
 
 def _receive(line: socket.socket) -> bytes:

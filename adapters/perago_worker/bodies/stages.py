@@ -7,6 +7,7 @@ thread or a child that goes on writing after the function returned cannot slip p
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import traceback
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from perago_worker.api.guardrails import Guardrail, check
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition
 from perago_worker.bodies.spec import Spec
-from perago_worker.bodies.verdict import Failed, Succeeded, Verdict
+from perago_worker.bodies.verdict import Failed, Succeeded, Verdict, objection_to
 
 _LOG = logging.getLogger("perago.body")
 #: Mistakes in the parameters that are named; the first ones usually explain the rest.
@@ -113,7 +114,10 @@ def _result(definition: TaskDefinition, value: object, output_limit: int) -> Ver
     """Hold the result against its type and against what an orchestrator takes, before anything is published."""
     adapter = definition.signature.result
     try:
-        output = adapter.dump_json(adapter.validate_python(value), warnings="error")
+        valid = adapter.validate_python(value)
+        output = adapter.dump_json(valid, warnings="error").decode("utf-8")
+        # Written at once, a number that is none becomes null without a word.
+        json.dumps(adapter.dump_python(valid, mode="json"), allow_nan=False)
     except Exception as error:  # noqa: BLE001  serializers are the author's code
         reason = " ".join(str(error).split()[:40])
         return Failed(
@@ -122,9 +126,5 @@ def _result(definition: TaskDefinition, value: object, output_limit: int) -> Ver
                 "Return the declared type"
             )
         )
-    if len(output) > output_limit:
-        return Failed(
-            f"expected a result of at most {output_limit} bytes; found {len(output)}. "
-            "Write large data into the workspace and return where it is"
-        )
-    return Succeeded(output.decode("utf-8"))
+    objection = objection_to(output, output_limit)
+    return Succeeded(output) if objection is None else Failed(one_line(objection))

@@ -97,7 +97,7 @@ class CoordinationSettings(_Section):
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
-    prefix: str = ""
+    prefix: str = Field(default="perago/", min_length=1)
     settled_days: float = Field(default=30.0, ge=1)
     audit_days: float = Field(default=365.0, ge=1)
 

@@ -7,15 +7,12 @@ A key is any text; a path is not. What a folder cannot show (an empty or ``.`` s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from attrs import frozen
 
 from perago_core.ports import Stored
 from perago_worker.folders.errors import WorkspaceError, shown
-
-_DRIVE = re.compile(r"[A-Za-z]:")
 
 
 @frozen
@@ -50,7 +47,8 @@ def layout_of(listing: Iterable[Stored], prefix: str) -> Layout:
 
 
 def _refuse_escape(key: str, relative: str) -> None:
-    if relative.startswith("/") or _DRIVE.match(relative) or "\0" in relative or ".." in relative.split("/"):
+    # A drive letter is an ordinary name here: bodies run on POSIX systems, and what may be written must be readable.
+    if relative.startswith("/") or "\0" in relative or ".." in relative.split("/"):
         raise WorkspaceError(
             f"expected keys that stay inside the workspace; found {shown(key)}. Rename or delete it on the branch"
         )

@@ -32,12 +32,15 @@ from perago_worker.stack import Stack
 
 SIGNS = "alive/"
 NUDGES = "nudging/"
-#: Seconds between two looks, and from one nudge to the next. The orchestrator's clock may have started a little later.
+#: Seconds between two looks at most, and at least; and from one nudge to the next. The orchestrator's clock may have
+#: started a little later, so the first comes a moment after the time is over, and the second soon.
 _TICK = 1.0
-_PAUSES = (1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+_SOONEST = 0.1
+_PAUSES = (0.5, 1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 #: Seconds for which a nudger is alone with an attempt, and for which a sign outlives its time.
 _TERM = 20.0
 _AFTERLIFE = 90.0
+_NEVER = float("inf")
 
 
 @frozen
@@ -110,6 +113,7 @@ class Lookout:
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _lease: str | None = field(default=None, init=False)
     _renewed: float = field(default=0.0, init=False)
+    _next: float = field(default=_NEVER, init=False)
 
     @contextmanager
     def open(self) -> Generator[None]:
@@ -149,14 +153,21 @@ class Lookout:
             return
         now = self._clock.wall()
         signs = [sign for entry in listed.value if (sign := Sign.read(entry)) is not None]
-        over = [sign for sign in signs if sign.until < now and sign.worker_id != self._worker_id]
+        others = [sign for sign in signs if sign.worker_id != self._worker_id]
+        over = [sign for sign in others if sign.until < now]
         self._late = {sign.task_id: self._known(sign) for sign in over}
+        self._next = min((sign.until - now for sign in others if sign.until >= now), default=_NEVER) / 1000
         for late in self._late.values():
             if self._is_due(late) and self._is_first(late.sign):
                 self._nudge(late)
 
+    def _pause(self) -> float:
+        """Return in how many seconds to look again: no later than when the time of somebody will be over."""
+        again = (late.not_before - self._clock.now() for late in self._late.values() if late.nudges < len(_PAUSES))
+        return min(self._tick, max(_SOONEST, min((self._next + _SOONEST, *again))))
+
     def _look_on(self) -> None:
-        while not self._stopping.wait(self._tick):
+        while not self._stopping.wait(self._pause()):
             try:
                 self.look()
             except Exception as error:  # noqa: BLE001  whatever goes wrong here, the work itself goes on

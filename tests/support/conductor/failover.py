@@ -1,12 +1,13 @@
-"""How long it takes from the SIGKILL of a worker that has sent heartbeats until its task is handed out again."""
+"""How long it takes from the SIGKILL of a worker until its task is handed out again."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from perago_core.values import TaskStatus
@@ -78,3 +79,41 @@ def _worker(deployment: Deployment, *, nudge: bool) -> Generator[subprocess.Pope
     finally:
         process.kill()
         process.wait()
+
+
+def failovers(folder: Path, url: str, delays: Iterable[float], *, patience: int) -> list[float]:
+    """Kill a worker each time it has held a task for so long; measure until another worker has begun it again.
+
+    Three workers share the work, and a killed one is replaced at once, so that there is always somebody to notice.
+    """
+    with new_deployment(folder, url, patience=patience) as deployment, ExitStack() as ending:
+        deployment.register()
+        first = create(deployment.stack)
+        name = deployment.named("sleep")
+        workers = {}
+        for _ in range(3):
+            started = ending.enter_context(_worker(deployment, nudge=True))
+            workers[started.pid] = started
+        log = deployment.project.folder / "worker.log"
+        eventually(lambda: log.read_text().count(": backing ") == len(workers), "three workers to look out")
+        measured: list[float] = []
+        for delay in delays:
+            workflow = deployment.words().start(name, deployment.settings.pipelines[name], first)
+            held = eventually(partial(_begun, deployment, workflow, 1), "a worker to begin")
+            time.sleep(delay)
+            victim = workers.pop(int(held.worker_id.split("-")[-2]))
+            victim.kill()
+            killed = time.monotonic()
+            replacement = ending.enter_context(_worker(deployment, nudge=True))
+            workers[replacement.pid] = replacement
+            eventually(partial(_begun, deployment, workflow, 2), "another worker to begin")
+            measured.append(time.monotonic() - killed)
+            deployment.words().stop(workflow, "measured")
+        return measured
+
+
+def _begun(deployment: Deployment, workflow: str, number: int) -> AttemptView | None:
+    view = deployment.words().view(workflow)
+    assert view is not None
+    begun = [each for each in view.attempts if each.started_at]
+    return begun[number - 1] if len(begun) >= number else None

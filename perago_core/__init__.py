@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perago_core.answers import Answer, Done, NotDone, Unknown
     from perago_core.attempt import ATTEMPT, AttemptState, Phase, messages, outcome, start, step
     from perago_core.budget import PublishBudget
-    from perago_core.driver import Ports, adrive, drive
+    from perago_core.driver import Ports, adrive, akeep_alive, drive, keep_alive
     from perago_core.errors import CodecError, DefinitionError, PeragoError, ProtocolError
     from perago_core.failpoints import CATALOGUE, Failpoint
     from perago_core.fence import Case, decide
@@ -44,7 +44,7 @@ _WHERE = {
     "answers": ("Answer", "Done", "NotDone", "Unknown"),
     "attempt": ("ATTEMPT", "AttemptState", "Phase", "messages", "outcome", "start", "step"),
     "budget": ("PublishBudget",),
-    "driver": ("Ports", "adrive", "drive"),
+    "driver": ("Ports", "adrive", "akeep_alive", "drive", "keep_alive"),
     "errors": ("CodecError", "DefinitionError", "PeragoError", "ProtocolError"),
     "failpoints": ("CATALOGUE", "Failpoint"),
     "fence": ("Case", "decide"),
@@ -111,11 +111,13 @@ __all__ = [
     "Tracer",
     "Unknown",
     "adrive",
+    "akeep_alive",
     "attempt_number",
     "decide",
     "drive",
     "dumps",
     "fence",
+    "keep_alive",
     "lease",
     "ledger",
     "load_state",

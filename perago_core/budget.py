@@ -51,6 +51,11 @@ class PublishBudget(Value):
             )
 
     @property
+    def under_lease(self) -> float:
+        """Give how much of a lease must be left when the head is read: reading it, and the request after it."""
+        return self.publish_timeout + self.margin
+
+    @property
     def total(self) -> float:
         """Give the seconds a publication may need after its body is done, heartbeat and shutdown included."""
         return self.publish_timeout + self.completion_reserve + self.heartbeat_interval + self.shutdown_grace
@@ -72,10 +77,11 @@ class PublishBudget(Value):
                 f"heartbeat interval {self.heartbeat_interval:g} s is not shorter than the response timeout "
                 f"{response_timeout:g} s: the attempt is given up between two beats",
             )
-        if self.publish_timeout > self.lease_ttl - self.lease_margin:
+        if self.under_lease >= self.lease_ttl - self.lease_margin:
             found.append(
-                f"publish_timeout {self.publish_timeout:g} s exceeds what is left of a fresh lease "
-                f"({self.lease_ttl:g} - {self.lease_margin:g} s): under `locked` every publication is refused",
+                f"publish_timeout {self.publish_timeout:g} s and margin {self.margin:g} s exceed what is left of a "
+                f"fresh lease ({self.lease_ttl:g} - {self.lease_margin:g} s): under `locked` publications are refused; "
+                f"raise lease_ttl over {self.under_lease + self.lease_margin:g} s",
             )
         return tuple(found)
 

@@ -7,9 +7,9 @@ two cannot differ in what they do, and neither can decide anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from attrs import Factory, define, fields
 
@@ -26,6 +26,9 @@ from perago_core.results import Outcome
 from perago_core.unanswered import asking_again
 from perago_core.value import Value
 from perago_core.values import Attempt
+
+if TYPE_CHECKING:
+    from perago_core.lease.run import Background, Keeper
 
 
 @define
@@ -211,14 +214,16 @@ def drive(
     observe: Observer | None = None,
     interrupts: Interrupts | None = None,
     attempt_until: Callable[[], float] | None = None,
+    background: Background | None = None,
 ) -> Outcome:
     """Run an attempt, or resume a stored state, to its end; give what became of it.
 
     ``observe`` sees every step and can change none. ``interrupts`` is asked before each command for an event from
     outside. ``attempt_until`` gives the attempt's own deadline, counted from the send time of the last good heartbeat;
     until it is near, idempotent calls that go unanswered are made again. Without one, every call is made once.
+    ``background`` keeps a lease alive beside the calls, by ``keep_alive``; without it only between them.
     """
-    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until)
+    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background)
     return outcome(run(asking_again(execution.dialogue(), execution.asks_until), ports))
 
 
@@ -229,10 +234,23 @@ async def adrive(
     observe: Observer | None = None,
     interrupts: Interrupts | None = None,
     attempt_until: Callable[[], float] | None = None,
+    background: Background | None = None,
 ) -> Outcome:
     """Do what ``drive`` does, over ports whose methods are coroutines."""
-    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until)
+    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background)
     return outcome(await arun(asking_again(execution.dialogue(), execution.asks_until), ports))
+
+
+def keep_alive(keeper: Keeper, ports: Ports, wait: Callable[[float], bool]) -> None:
+    """Tend a lease for as long as it is kept; ``wait`` waits so many seconds, and says whether to stop."""
+    while keeper.kept and not wait(keeper.interval):
+        run(keeper.tend(), ports)
+
+
+async def akeep_alive(keeper: Keeper, ports: Ports, wait: Callable[[float], Awaitable[bool]]) -> None:
+    """Do what ``keep_alive`` does, over ports whose methods are coroutines."""
+    while keeper.kept and not await wait(keeper.interval):
+        await arun(keeper.tend(), ports)
 
 
 def _harmless(observe: Observer | None) -> Observer | None:

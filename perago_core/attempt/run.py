@@ -23,7 +23,7 @@ from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, TaskSnapshot
 
 if TYPE_CHECKING:
-    from perago_core.lease.run import Keeper
+    from perago_core.lease.run import Background, Keeper
 
 
 def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
@@ -119,9 +119,12 @@ def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
 
     budget = x.attempt.budget
     request = LeaseRequest(x.attempt.target, x.attempt.execution, budget.lease_ttl, budget.lease_margin)
-    x.keeper = keeper = Keeper(request)
+    lock = None if x.background is None else x.background.lock()
+    x.keeper = keeper = Keeper(request, budget.under_lease, lock)
     yield from keeper.acquire()
     if keeper.held is not None:
+        if x.background is not None:
+            x.background.keep(keeper)
         return m.LeaseHeld(keeper.held.token, keeper.held.clean)
     return NotDone(keeper.why) if keeper.end is LeaseEnd.BUSY else Unknown(keeper.why)
 
@@ -302,6 +305,7 @@ class Execution:
     interrupts: Interrupts | None
     attempt_until: Callable[[], float]
     resumed: bool
+    background: Background | None = None
     keeper: Keeper | None = None
     intent: ledger.Intent | None = None
 
@@ -312,11 +316,12 @@ class Execution:
         observe: Observer | None = None,
         interrupts: Interrupts | None = None,
         attempt_until: Callable[[], float] | None = None,
+        background: Background | None = None,
     ) -> Execution:
         """Begin with a fresh attempt, or go on with a stored state."""
         resumed = not isinstance(attempt, Attempt)
         state = start(attempt).state if isinstance(attempt, Attempt) else attempt
-        return cls(state, observe, interrupts, attempt_until or _for_ever, resumed)
+        return cls(state, observe, interrupts, attempt_until or _for_ever, resumed, background)
 
     @property
     def attempt(self) -> Attempt:
@@ -329,6 +334,13 @@ class Execution:
         An answer that leaves the machine waiting for the same command was not the answer it waits for (a completion of
         another execution). Nothing is asked twice because of it: the true answer counts as lost.
         """
+        try:
+            return (yield from self._converse())
+        finally:
+            if self.keeper is not None:
+                self.keeper.let_go()
+
+    def _converse(self) -> Generator[Call, Answer[Any], AttemptState]:
         if self.resumed and not self._may_ask_again():
             self._advance(self._lost("the process stopped while waiting for this answer"))
         while self.state.pending:
@@ -351,11 +363,13 @@ class Execution:
     def asks_until(self) -> float:
         """Give until when an unanswered call is made again: while the attempt could still publish after it.
 
-        Not without a deadline, which would be for ever; not once something came from outside; and not to clean up,
-        which no result waits for.
+        Not without a deadline, which would be for ever; not once something came from outside or the lease is lost;
+        and not to clean up, which no result waits for.
         """
         until = self.attempt_until()
         if until == math.inf or self.state.phase is Phase.CLEAN_UP or self.interruption() is not None:
+            return -math.inf
+        if self._tends_lease() and self.keeper is not None and self.keeper.held is None:
             return -math.inf
         return until - self.attempt.budget.publish_timeout
 

@@ -167,9 +167,13 @@ class Revoke(Command):
 
 @frozen(cache_hash=True, repr=False)
 class Ticked(Event):
-    """Time has passed. The runtime says so as often as it likes, while the lease is held."""
+    """Time has passed. The runtime says so as often as it likes, while the lease is held.
+
+    ``need``: for how many seconds from now on the holder wants to be sure of it; with less left a renewal is due.
+    """
 
     now: float = field(validator=_moment)
+    need: float = field(default=0.0, validator=seconds)
 
 
 class ReleaseWanted(Event):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TypeAlias
 
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
-from perago_core.calls import Call, Conversation, ask, charged, clock, look
+from perago_core.calls import Call, Conversation, ask, charged, clock, look, pause
 from perago_core.errors import CodecError, ProtocolError
 from perago_core.lease import messages as m
 from perago_core.lease.state import (
     LeaseEnd,
     LeaseRequest,
     LeaseState,
+    Phase,
     decode_holder,
     decode_token,
     encode_holder,
@@ -29,6 +31,10 @@ from perago_core.values import Target
 
 CHARGE = "lock"
 _OVERTAKEN = "another holder has taken the next token"
+#: So often in its time to live a lease is tended beside the work under it.
+TICKS = 10
+#: Seconds between two looks whether a renewal that is on its way has been answered, before the lock is given back.
+RELEASE_PAUSE = 0.02
 
 
 def perform(command: Command, request: LeaseRequest) -> Conversation:
@@ -132,30 +138,68 @@ def _revoke(lease: str) -> Conversation:
 Talk: TypeAlias = Generator[Call, Answer[Any], bool]
 
 
-class Keeper:
-    """One lock of one execution, from the wish to have it to its end."""
+class Background(Protocol):
+    """What keeps a lease alive beside the line of calls that works under it: a thread, or a task of an event loop."""
 
-    def __init__(self, request: LeaseRequest) -> None:
+    def lock(self) -> AbstractContextManager[object]:
+        """Give what two lines must hold to change one lease; lines that share a thread need nothing."""
+        ...
+
+    def keep(self, keeper: Keeper) -> None:
+        """Begin to tend the lease, every ``interval`` seconds for as long as it is ``kept``, and return at once."""
+        ...
+
+
+class Keeper:
+    """One lock of one execution, from the wish to have it to its end. Two lines may tend it at the same time.
+
+    ``need``: for how long whoever works under the lease wants to be sure of it.
+    """
+
+    def __init__(
+        self, request: LeaseRequest, need: float = 0.0, lock: AbstractContextManager[object] | None = None
+    ) -> None:
         self._state: LeaseState
         self._commands: tuple[Command, ...]
         self._state, self._commands = start(request)
+        self._need = need
+        self._lock = nullcontext() if lock is None else lock
+        self._let_go = False
 
     def acquire(self) -> Talk:
         """Try to get the lock and say whether it is held; if not, ``why`` says why."""
-        return (yield from self._settle())
+        return (yield from self._settle(self._commands))
 
     def tend(self) -> Talk:
-        """Renew the lease if that is due and say whether the lock is still held."""
+        """Renew the lease if that is due and nobody else is at it, and say whether the lock is still held."""
         now = yield from clock()
-        return (yield from self._feed(m.Ticked(now)))
+        return (yield from self._settle(self._feed(m.Ticked(now, self._need))))
 
     def release(self) -> Talk:
         """Give the lock back and say whether that is certain; a lock that is not held needs no release."""
-        if hold(self._state) is None:
+        while self._state.phase is Phase.RENEWAL:
+            # The other line has a renewal on its way. Its answer, or the deadline, comes soon.
+            yield from pause(RELEASE_PAUSE)
+            self._feed(m.Ticked((yield from clock())))
+        if self.held is None:
             return True
-        yield from self._feed(m.ReleaseWanted())
+        yield from self._settle(self._feed(m.ReleaseWanted()))
         ended = outcome(self._state)
         return ended is not None and ended.end is LeaseEnd.RELEASED and not ended.reason
+
+    def let_go(self) -> None:
+        """Have nobody tend it any more. A lock that is still held then runs out, and its successor waits."""
+        self._let_go = True
+
+    @property
+    def kept(self) -> bool:
+        """Say whether the lock is held and somebody still works under it."""
+        return self.held is not None and not self._let_go
+
+    @property
+    def interval(self) -> float:
+        """Give after how many seconds to tend it again: soon enough to repeat a renewal that went unanswered."""
+        return self._state.subject.ttl / TICKS
 
     @property
     def held(self) -> m.LeaseHold | None:
@@ -174,13 +218,21 @@ class Keeper:
         ended = outcome(self._state)
         return "the lease is not held" if ended is None or not ended.reason else ended.reason
 
-    def _feed(self, event: Event) -> Talk:
-        self._state, self._commands = step(self._state, event)
-        return (yield from self._settle())
+    def _feed(self, event: Event) -> tuple[Command, ...]:
+        """Tell the machine and give what it asks for: nothing once it has ended, which is absorbing."""
+        with self._lock:
+            if hold(self._state) is None:
+                return ()
+            self._state, commands = step(self._state, event)
+            return commands
 
-    def _settle(self) -> Talk:
+    def _settle(self, commands: tuple[Command, ...]) -> Talk:
         """Carry out commands until the machine waits for the next tick or has ended."""
-        while self._commands:
-            event = yield from perform(self._commands[0], self._state.subject)
-            self._state, self._commands = step(self._state, event)
-        return hold(self._state) is not None
+        while commands:
+            (command,) = commands
+            event = yield from perform(command, self._state.subject)
+            with self._lock:
+                if command not in self._state.pending:
+                    break  # the other line has found the deadline passed meanwhile: the answer comes too late
+                self._state, commands = step(self._state, event)
+        return self.held is not None

@@ -16,8 +16,10 @@ Theory of operation
 5. Release is a swap on condition that the record is still ours, then the end of our own lease. There is no delete of a
    key by name anywhere (F-10): it could remove a successor's lock.
 
-The runtime feeds ``Ticked`` as long as ``hold`` gives something. It proves nothing about requests that are already on
-their way when the lease is lost; the successor's wait and the store's barrier do.
+The runtime feeds ``Ticked`` as long as ``hold`` gives something: beside the line that works under the lease, because
+one request of that line may take longer than the lease lives. A tick while a renewal is on its way changes nothing, so
+both may tick. It proves nothing about requests that are already on their way when the lease is lost; the successor's
+wait and the store's barrier do.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ from perago_core.machine.rows import ALWAYS, Ask, Definition, Fact, On, Step, as
 def _time(request: LeaseRequest, known: LeaseKnown, event: m.Ticked | m.TokenTaken | Unknown) -> str:
     if event.now >= known.until:
         return "over"
-    return "due" if event.now - known.sent_at > request.ttl * RENEWAL_PART else "fresh"
+    wanted = event.need if isinstance(event, m.Ticked) else 0.0
+    due = event.now - known.sent_at > request.ttl * RENEWAL_PART or known.until - event.now < wanted
+    return "due" if due else "fresh"
 
 
 def _answer(_request: LeaseRequest, known: LeaseKnown, event: m.KeptAlive) -> str:

@@ -14,6 +14,7 @@ from perago_core import ATTEMPT, Ports, adrive, drive, dumps, load_state, outcom
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import AttemptState, Phase, messages, start, step
 from perago_core.attempt.messages import AttemptLost, BodyDone, BodyEvent, DeadlineExceeded
+from perago_core.attempt.state import UNDER_LEASE
 from perago_core.budget import PublishBudget
 from perago_core.errors import ProtocolError
 from perago_core.failpoints import Edge, Failpoint
@@ -509,6 +510,55 @@ def test_lease_lost_between_two_steps_refuses() -> None:
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.LEASE_LOST
     assert world.history() == [INPUT]
+
+
+def between_head_and_publish(backing: Backing, *, seconds: float) -> list[str]:
+    """Give what is called between observing the head and sending the plan, when observing took so many seconds."""
+    world = World()
+    seen: list[str] = []
+
+    def reached(point: Failpoint) -> None:
+        seen.append(str(point))
+        if seen[-1] == "store.head.after" and "store.publish.before" not in seen:
+            world.clock().sleep(seconds)
+
+    budget = PublishBudget(lease_ttl=30.0)
+    attempt = world.attempt(1, backing, ledger=True, budget=budget)
+    result = drive(attempt, world.ports(reached=reached))
+    assert isinstance(result.result, Completed)
+    sent = seen.index("store.publish.before")
+    observed = max(index for index in range(sent) if seen[index] == "store.head.after")
+    return seen[observed + 1 : sent]
+
+
+@pytest.mark.clause("S-09")
+@pytest.mark.parametrize("backing", list(Backing), ids=lambda backing: backing.value)
+def test_the_driver_calls_nothing_between_observing_the_head_and_sending_the_plan(backing: Backing) -> None:
+    """S-09 of what is carried out, not of the table: the driver adds calls of its own, and a lease may be due here."""
+    assert between_head_and_publish(backing, seconds=12) == []
+
+
+@pytest.mark.clause("S-09")
+def test_a_driver_that_renews_the_lease_there_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: tend the lease before each command, also before the one that publishes."""
+    monkeypatch.setattr("perago_core.attempt.run.UNDER_LEASE", (*UNDER_LEASE, Phase.PUBLICATION))
+    assert between_head_and_publish(Backing.LOCKED, seconds=12) == [
+        "coordination.keep_alive.before",
+        "coordination.keep_alive.after",
+    ]
+
+
+def test_a_takeover_wait_leaves_as_much_of_the_lease_as_publishing_needs() -> None:
+    """A wait that ended 3.2 s after a renewal left a lease of 10 s too short to publish under, though none was due yet.
+
+    However long it takes, the wait ends with a lease that covers reading the head and the publish request.
+    """
+    for wait in (6.5, 9.9, 10.0, 29.9, 30.0, 30.1, 33.1, 33.2, 33.3, 36.5):
+        world = World()
+        world.abandon(Backing.LOCKED, ledger=False)
+        budget = PublishBudget(takeover_wait=wait)
+        result = drive(world.attempt(2, Backing.LOCKED, budget=budget), world.ports())
+        assert isinstance(result.result, Completed), (wait, result)
 
 
 @pytest.mark.clause("W-17")

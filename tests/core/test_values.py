@@ -368,9 +368,9 @@ def test_the_total_is_what_a_publication_may_need() -> None:
         (
             PublishBudget(publish_timeout=8.5),
             60.0,
-            ["publish_timeout 8.5 s exceeds what is left of a fresh lease (10 - 2 s)"],
+            ["publish_timeout 8.5 s and margin 1 s exceed what is left of a fresh lease (10 - 2 s)"],
         ),
-        (PublishBudget(publish_timeout=8.0), 60.0, []),
+        (PublishBudget(publish_timeout=6.9), 60.0, []),
     ],
     ids=["fits", "too short", "between two beats", "longer than the lease", "just the lease"],
 )

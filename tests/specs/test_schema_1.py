@@ -58,7 +58,8 @@ def kinds(name: str) -> Mapping[str, str]:
 def translated(name: str, event: Mapping[str, Any]) -> dict[str, Any]:
     kind = kinds(name).get(event["type"].removeprefix(f"{name}."))
     if kind is None:
-        return dict(event)
+        # A tick of schema 1 wanted nothing but the time looked at (ADR 28).
+        return {**event, "need": 0} if event["type"] == "lease.Ticked" else dict(event)
     common = {"type": kind, "reason": event.get("reason", ""), "operations": 1, "left": event.get("left_behind", [])}
     times = {"now": event.get("now", 0), "until": event.get("attempt_until", "inf")}
     return {**common, **times} if kind == "Unknown" else common

@@ -1,7 +1,8 @@
 """One assignment from poll to outcome: pin the attempt, keep its heart beating, drive it, tell what happened.
 
 Only the driver talks to the store and reports. The heartbeat runs beside it and can do two things: say that the attempt
-is lost, which stops the body at once, and move the deadline after which nothing is published.
+is lost, which stops the body at once, and move the deadline after which nothing is published. So does the lease, where
+there is one: it is kept alive, or lost.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from perago_worker.runtime.assignment import AttemptInput, attempt_input, patien
 from perago_worker.runtime.failpoints import Watcher
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
+from perago_worker.runtime.lease import LeaseThread
 from perago_worker.runtime.liveness import Lookout
 from perago_worker.runtime.measuring import BudgetWatch, PublicationTimer, measured
 from perago_worker.runtime.task_log import Tell
@@ -124,6 +126,7 @@ class Runtime:
         write = line_writer(trace_file(self.traces, attempt))
         timer = PublicationTimer(self.clock.now)
         ports = self._ports(assignment.task_name, workspace, names)
+        lease = LeaseThread(ports)
         shown = nullcontext() if self.lookout is None else self.lookout.showing(attempt, heart.until)
         heart.start()
         try:
@@ -134,11 +137,13 @@ class Runtime:
                     observe=_before_report(self._observer(attempt, names, write, timer), heart, free),
                     interrupts=lambda state: self._interruption(state, heart),
                     attempt_until=heart.until,
+                    background=lease,
                 )
                 if sign is not None:
                     sign.closed = outcome.acceptance is Acceptance.ACCEPTED
         finally:
             heart.stop()
+            lease.stop()
         self._conclude(attempt, outcome, names)
         self._keep(measured(ports.meter, timer), names, write)
         if self.collector is not None:

@@ -90,7 +90,7 @@ def failovers(folder: Path, url: str, delays: Iterable[float], *, patience: int)
         deployment.register()
         first = create(deployment.stack)
         name = deployment.named("sleep")
-        workers = {}
+        workers: dict[int, subprocess.Popen[bytes]] = {}
         for _ in range(3):
             started = ending.enter_context(_worker(deployment, nudge=True))
             workers[started.pid] = started

@@ -455,6 +455,8 @@ def _deferred(state: RecoveryState) -> tuple[str, str]:
 
 
 def _probed(state: RecoveryState) -> tuple[str, str]:
+    if _unaccepted(state.known) is not None:
+        return _standing(state)
     return "only looked at", f"Sweep {state.subject.target} in settle-only mode to settle the intent."
 
 

@@ -294,6 +294,7 @@ def test_the_decision_table_holds_for_every_combination(
     assert ("accepted this result and it is not on the branch" in found.reason) is lost
     stands = says in {"dead", "gone"} and movement == "ours" and not isinstance(expected, SettlementKind)
     assert found.unaccepted == (P1 if stands else None), "also when it only looked"
+    assert ("is at p1, which nobody accepted" in found.reason) is (stands and found.ending is not Ending.REFUSED)
     if isinstance(expected, Ending):
         assert (found.ending, found.audit) == (expected, None)
         assert (world.entries, world.heads(), world.writes()) == (entries, heads, [])

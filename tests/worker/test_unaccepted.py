@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,8 +73,10 @@ def advised(text: str, option: str) -> tuple[str, ...]:
     return tuple(shlex.split(found)[1:])
 
 
-def test_an_unaccepted_head_stays_recoverable_whoever_starts(left: tuple[Project, CommitRef]) -> None:
-    """A3: any starting worker settled it as abandoned, and then nothing could take it back."""
+def test_an_unaccepted_head_stays_recoverable_whoever_starts_and_every_command_says_so(
+    left: tuple[Project, CommitRef],
+) -> None:
+    """A3: any starting worker settled it as abandoned, then nothing could take it back, and it looked accepted."""
     project, start = left
     published = head(project)
     for _ in range(2):
@@ -82,12 +85,51 @@ def test_an_unaccepted_head_stays_recoverable_whoever_starts(left: tuple[Project
     looked = project.perago("recover", width=400)
     assert looked.code == 0
     assert "never accepted" in looked.out
+    newest, first = project.perago("history", "--json").data
+    assert (newest["ref"], newest["never_accepted"], first["never_accepted"]) == (published, True, False)
+    assert "never accepted" in project.perago("history").out
+    assert "never accepted" in project.perago("status").err
+    (view,) = project.views()
+    explained = project.perago("explain", view.attempts[0].task_id).out
+    assert "which nobody accepted" in " ".join(explained.split())
+    unproved = project.perago("verify", width=400)
+    assert (unproved.code, f"never accepted: {published}" in unproved.out) == (1, True)
+
     (operation,) = [each["operation"] for each in project.perago("recover", "--json").data]
     assert project.perago("recover", "--roll-back").code == 0
     assert head(project) == start
-    (record,) = project.perago("audit", "--json").data
-    assert (record["operation"], record["kind"]) == (operation, "rolled back")
+    (record,) = project.perago("audit", "--json", "--kind", "rolled back", "--target", str(MAIN)).data
+    assert record["operation"] == operation
+    assert project.perago("audit", "--json", "--kind", "accepted").data == []
+    assert project.perago("audit", "--json", "--target", "lake/other").data == []
+    assert project.perago("audit", "--json", "--actor", record["worker"]).data == [record]
+    assert project.perago("audit", "--json", "--actor", "nobody of this name").data == []
+    assert "expected --kind to be one of" in project.perago("audit", "--kind", "lost").err
     assert "nothing to recover" in project.perago("recover").out
+    assert project.perago("verify").code == 0
+
+
+def test_what_the_orchestrator_has_forgotten_is_settled_by_the_advised_command(
+    left: tuple[Project, CommitRef],
+) -> None:
+    """It refused the target for ever, with advice that no command carried out."""
+    project, start = left
+    database = sqlite3.connect(project.folder / ".perago" / "orchestrator.db")
+    for table in ("task", "step", "workflow"):
+        database.execute(f"DELETE FROM {table}")  # noqa: S608  names of our own tables
+    database.commit()
+    database.close()
+    refused = project.perago("recover", "--settle", width=400)
+    assert refused.code == 1
+    assert "does not know task" in refused.out
+    words = [word if word != "TEXT" else "the run was given up" for word in advised(refused.out, "--settle-gone")]
+    words[words.index("accepted")] = "not-accepted"
+    told = project.perago(*words, width=400)
+    assert "never accepted" in told.out
+    words.append("--roll-back")
+    assert project.perago(*words).code == 0
+    assert head(project) == start
+    assert project.perago("run", "leaves", "--param", "text=a").code == 0
 
 
 def test_no_run_begins_on_an_unaccepted_head_and_the_advice_helps(left: tuple[Project, CommitRef]) -> None:

@@ -35,6 +35,10 @@ COMMANDS = {
     ),
     "status": Entry(_LOOK, "Show what runs, and with --all what ran."),
     "history": Entry(_LOOK, "Draw the branch: every publication, newest first."),
+    "verify": Entry(
+        _LOOK,
+        "Prove on a branch that every accepted result is there, in order, once, and nothing else; exit code 1 if not.",
+    ),
     "explain": Entry(_LOOK, "Say what branch, ledger and orchestrator say of an attempt, and what follows."),
     "doctor": Entry(_LOOK, "Look at every dependency and permission a worker needs; exit code 1 if one is missing."),
     "timeline": Entry(

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from perago_core.answers import Done
-from perago_core.ledger.records import Audit
+from perago_core.ledger.records import Audit, SettlementKind
 from perago_worker.cli.console import AsJson, CommandError, out, print_json
 from perago_worker.cli.project import project_of
 from perago_worker.ops.recover import audits
 
 
-def audit(context: typer.Context, *, as_json: AsJson = False) -> None:
+def audit(
+    context: typer.Context,
+    *,
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Only those settled as this, e.g. 'rolled back'.")] = "",
+    actor: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only those made or settled by one whose name has this.")
+    ] = "",
+    target: Annotated[str, typer.Option(metavar="REPOSITORY/BRANCH", help="Only those of this branch.")] = "",
+    as_json: AsJson = False,
+) -> None:
     """List how every publication was settled: one record for each, for good."""
+    kinds = [each.value for each in SettlementKind]
+    if kind and kind not in kinds:
+        raise CommandError(f"expected --kind to be one of {', '.join(kinds)}; found {kind!r}")
     found = audits(project_of(context).stack)
     if not isinstance(found, Done):
         raise CommandError(f"the ledger cannot be read: {found.reason}")
-    records = [each for each in found.value if isinstance(each, Audit)]
+    readable = [each for each in found.value if isinstance(each, Audit)]
+    records = [
+        each
+        for each in readable
+        if kind in {"", each.kind.value}
+        and (actor in each.actor or actor in each.original_actor)
+        and target in {"", *(str(move.target) for move in each.movements)}
+    ]
     if as_json:
         print_json(
             [
@@ -55,6 +75,6 @@ def audit(context: typer.Context, *, as_json: AsJson = False) -> None:
                 f"task {escape(each.task_id[:8])}, attempt {each.number}: left open by {escape(each.original_actor)}, "
                 f"settled by {escape(each.actor)}"
             )
-    unreadable = len(found.value) - len(records)
+    unreadable = len(found.value) - len(readable)
     if unreadable:
         raise CommandError(f"{unreadable} record(s) cannot be read by this version: upgrade it")

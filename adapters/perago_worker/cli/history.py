@@ -8,9 +8,11 @@ import typer
 from rich.markup import escape
 
 from perago_core.answers import Done
+from perago_core.ledger.records import Audit, SettlementKind
 from perago_core.values import Commit, Target
 from perago_worker.cli.console import AsJson, CommandError, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
+from perago_worker.ops.recover import audits, unaccepted
 
 
 def history(
@@ -24,18 +26,43 @@ def history(
     project = project_of(context)
     target = target_of(project, branch)
     commits = _history(project, target, limit)
+    doubtful = _never_accepted(project, target)
     if as_json:
-        print_json([{"ref": each.ref, "parents": list(each.parents), "message": each.message} for each in commits])
+        print_json(
+            [
+                {
+                    "ref": each.ref,
+                    "parents": list(each.parents),
+                    "message": each.message,
+                    "never_accepted": each.ref in doubtful,
+                }
+                for each in commits
+            ]
+        )
         return
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
         first = each.message.splitlines()[0] if each.message else ""
-        line = f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {escape(first)}"
+        mark = "[bold red]never accepted[/bold red]  " if each.ref in doubtful else ""
+        line = f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {mark}{escape(first)}"
         out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
         if number + 1 < len(commits):
             out.print("[yellow]│[/yellow]")
         elif each.parents:
             out.print(f"[dim]┆ and more; --limit {2 * limit}[/dim]")
+
+
+def _never_accepted(project: Project, target: Target) -> set[str]:
+    """Name the commits of which the ledger knows that nobody accepted them: the head, and what was kept."""
+    records = audits(project.stack)
+    kept = {
+        move.after
+        for each in (records.value if isinstance(records, Done) else ())
+        if isinstance(each, Audit) and each.kind is SettlementKind.ABANDONED
+        for move in each.movements
+        if move.target == target and move.after is not None
+    }
+    return {*kept, *(each.unaccepted for each in unaccepted(project.stack, target) if each.unaccepted is not None)}
 
 
 def _history(project: Project, target: Target, limit: int) -> tuple[Commit, ...]:

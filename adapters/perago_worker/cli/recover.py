@@ -15,7 +15,7 @@ from perago_core.recovery import Mode, Recovery, RecoveryOutcome, Word
 from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
-from perago_worker.ops.recover import audits, found_lost, recover_one, recover_target
+from perago_worker.ops.recover import ON_GROUNDS, audits, found_lost, recover_one, recover_target
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import instruments
 from perago_worker.stack import Stack
@@ -77,13 +77,13 @@ def recover(
     with messages.status(f"looking at the open intents of {target}"):
         if only:
             word = None if says is None else _WORDS[says]
-            # The audit record has no other place for why a person decided.
-            who = f"{actor}, on these grounds: {grounds}" if grounds else actor
+            who = f"{actor}{ON_GROUNDS}{grounds}" if grounds else actor
             subject = Recovery(only, target, mode, who, grounds=given, word=word)
             _find(project.stack, target, only)
             outcomes: tuple[RecoveryOutcome, ...] = (recover_one(project.stack, subject, instruments=instruments()),)
         else:
-            swept = recover_target(project.stack, target, mode, actor, instruments=instruments(), grounds=given)
+            who = f"{actor}{ON_GROUNDS}{grounds}" if keep else actor
+            swept = recover_target(project.stack, target, mode, who, instruments=instruments(), grounds=given)
             if not isinstance(swept, Done):
                 raise CommandError(f"the open intents of {target} cannot be settled: {swept.reason}")
             outcomes = swept.value.outcomes

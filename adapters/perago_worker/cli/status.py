@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from perago_worker.cli.console import AsJson, CommandError, out, print_json
+from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of
 from perago_worker.cli.render import describe, show
+from perago_worker.config.settings import targets_of
+from perago_worker.ops.recover import unaccepted
 
 
 def status(
@@ -19,7 +22,8 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show what runs, and with --all what ran."""
-    pipelines = project_of(context).pipelines()
+    project = project_of(context)
+    pipelines = project.pipelines()
     if workflow:
         view = pipelines.view(workflow)
         if view is None:
@@ -34,5 +38,8 @@ def status(
         if number:
             out.print()
         show(view, as_json=False)
+    for target in targets_of(project.settings):
+        for each in unaccepted(project.stack, target):
+            messages.print(f"[bold red]never accepted:[/bold red] {escape(each.reason)}. {escape(each.next_action)}")
     if not found:
         out.print("there is no workflow yet" if ended else "nothing runs; `perago status --all` lists what ran")

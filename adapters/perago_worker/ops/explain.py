@@ -11,7 +11,7 @@ from perago_core.driver import run
 from perago_core.ledger.records import Audit, SettlementKind
 from perago_core.recovery import Mode, sweep
 from perago_core.values import Claim, Head, Target, TaskSnapshot, TaskStatus
-from perago_worker.ops.recover import audits
+from perago_worker.ops.recover import audits, unaccepted
 from perago_worker.pipelines.protocol import TaskPlace
 from perago_worker.stack import Stack
 
@@ -59,6 +59,7 @@ def explain(stack: Stack, task: TaskSnapshot, place: TaskPlace) -> tuple[Finding
     head = stack.store.head(target)
     if isinstance(head, Done):
         findings.append(Finding("branch", _head(target, head.value, task)))
+        findings += [Finding("branch", f"{each.reason}. {each.next_action}") for each in unaccepted(stack, target)]
     else:
         findings.append(_trouble("branch", head))
     settled, findings_of_ledger = _ledger(stack, task, target)

@@ -21,6 +21,9 @@ from perago_worker.logger import log
 from perago_worker.runtime.telemetry import Instruments
 from perago_worker.stack import Stack
 
+#: Between who settled an intent and why a person decided so; the audit record has no other place for it.
+ON_GROUNDS = ", on these grounds: "
+
 
 def recover_target(
     stack: Stack, target: Target, mode: Mode, actor: str, *, instruments: Instruments, grounds: str = ""
@@ -62,6 +65,14 @@ def report_alarms(target: Target, alarms: Iterable[str], instruments: Instrument
             instruments.count("lost", {"target": str(target)})
         except Exception as error:  # noqa: BLE001  whatever an instrument's trouble is, it is not the sweep's
             log.warning("the lost result was not counted: %s", error)
+
+
+def unaccepted(stack: Stack, target: Target) -> tuple[RecoveryOutcome, ...]:
+    """Return what is known to be the head of a target without having been accepted; nothing where nobody can say."""
+    if stack.coordination is None:
+        return ()
+    looked = run(sweep(target, Mode.PROBE, "look"), stack.ports())
+    return looked.value.unaccepted if isinstance(looked, Done) else ()
 
 
 def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:

@@ -150,6 +150,7 @@ class Case(Value):
     claims: tuple[Claim, ...] = ()
     standings: tuple[tuple[str, Standing], ...] = ()
     maintained: tuple[Maintained, ...] = ()
+    preserved: bool = False
     token: int | None = None
     now: float = 0.0
     attempt_until: float = float("inf")
@@ -174,6 +175,14 @@ def decide(case: Case) -> Decision:
             f"{case.attempt.target} without uncommitted objects",
             "uncommitted objects on the target",
             "Commit or discard them, then let the orchestrator retry; relocation would mix them into the result.",
+        )
+    if case.attempt.operation is Operation.MAINTENANCE and case.staged is not None and not case.preserved:
+        # What it calls itself proves nothing, and a logical writer is going to trust the record of it (H-15).
+        return _refuse(
+            Classification.CONTENT_NOT_PRESERVED,
+            "maintenance with the logical content of its input, compared by the workspace",
+            "other content, or a workspace that cannot compare it",
+            "Declare the task as logical, or change the layout only, such as `ws.compact` does.",
         )
     if case.head.commit.ref == case.attempt.input:
         return _on_input(case)

@@ -45,6 +45,7 @@ class Classification(Enum):
     HEAD_MERGED = "head-merged"
     HEAD_NOT_REPLACEABLE = "head-not-replaceable"
     HEAD_ADVANCED = "head-advanced"
+    CONTENT_NOT_PRESERVED = "content-not-preserved"
     PUBLISH_REFUSED = "publish-refused"
     PUBLISH_UNKNOWN = "publish-unknown"
     PUBLISHED_ELSEWHERE = "published-elsewhere"

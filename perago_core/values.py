@@ -164,6 +164,22 @@ class Claim(Value):
 
 
 @frozen(cache_hash=True, repr=False)
+class Content(Value):
+    """Digests of the logical content of the input and of what is to be published, whatever the layout of either.
+
+    What is logical is the workspace's to say: the rows of a data set, whichever files hold them.
+    """
+
+    before: str = field(validator=text)
+    after: str = field(validator=text)
+
+    @property
+    def is_preserved(self) -> bool:
+        """Say whether only the layout changes."""
+        return self.before == self.after
+
+
+@frozen(cache_hash=True, repr=False)
 class Maintained(Value):
     """A commit the ledger proves to be accepted maintenance: content-preserving, directly on ``parent``."""
 

@@ -20,7 +20,7 @@ from perago_core.machine.rows import Command, certain, effect, read
 from perago_core.plan import PublishPlan
 from perago_core.results import Result
 from perago_core.value import a, count, flag, line, many, maybe, seconds, text
-from perago_core.values import Claim, Commit, CommitRef, Head, Maintained, StagedRef, TaskSnapshot
+from perago_core.values import Claim, Commit, CommitRef, Content, Head, Maintained, StagedRef, TaskSnapshot
 
 
 class WorkspaceReady(Event):
@@ -38,11 +38,15 @@ class PrepareWorkspace(Command):
 
 @frozen(cache_hash=True, repr=False)
 class BodyDone(Event):
-    """Body and post-check succeeded; ``changed`` is the diff. Carries the execution it belongs to (P-40, T-P6)."""
+    """Body and post-check succeeded; ``changed`` is the diff. Carries the execution it belongs to (P-40, T-P6).
+
+    ``content``: from a workspace that can compare what was there with what is to be published (H-11, H-15).
+    """
 
     execution: str = field(validator=text)
     changed: bool = field(validator=flag)
     output: str = field(default="{}", validator=line)
+    content: Content | None = field(default=None, validator=maybe(a(Content)))
 
 
 @frozen(cache_hash=True, repr=False)

@@ -238,6 +238,7 @@ class Known(Value):
     """Everything learnt since the attempt was polled."""
 
     changed: bool = False
+    preserved: bool = False
     output: str = "{}"
     staging: bool = False
     staged: StagedRef | None = None
@@ -327,7 +328,8 @@ def plan_of(known: Known) -> PublishPlan:
 def _body_done(state: AttemptState, event: m.BodyDone) -> Known:
     if event.execution != state.subject.execution:
         return state.known
-    return learn(state.known, changed=event.changed, output=event.output)
+    preserved = event.content is not None and event.content.is_preserved
+    return learn(state.known, changed=event.changed, preserved=preserved, output=event.output)
 
 
 def _body_failed(state: AttemptState, event: m.BodyFailed) -> Known:
@@ -374,6 +376,7 @@ def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[Attem
         case = fence.Case(
             attempt=state.subject,
             staged=known.staged,
+            preserved=known.preserved,
             head=event.head,
             claims=known.claims,
             standings=known.standings,

@@ -14,6 +14,7 @@ from perago_core.ledger.calls import (
     list_intents,
     list_open,
     maintained,
+    newest_maintained,
     read_epoch,
     settle,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "list_intents",
     "list_open",
     "maintained",
+    "newest_maintained",
     "read_epoch",
     "settle",
 ]

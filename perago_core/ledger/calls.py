@@ -180,6 +180,24 @@ def maintained(target: Target, since: CommitRef) -> Talk[tuple[Maintained, ...]]
     return Done(tuple(readable))
 
 
+def newest_maintained(target: Target, since: CommitRef) -> Talk[CommitRef]:
+    """Give the commit that accepted maintenance has led to from this one; the same one if there was none.
+
+    All on the way has the logical content of the first, so a maintenance may begin from the last instead: whoever lost
+    a race begins again from the winner (H-12). Where the way parts, because somebody has reset the branch, it ends.
+    """
+    followed = yield from maintained(target, since)
+    if not isinstance(followed, Done):
+        return followed
+    after: dict[CommitRef, list[CommitRef]] = {}
+    for record in followed.value:
+        after.setdefault(record.parent, []).append(record.ref)
+    at = since
+    while len(after.get(at, ())) == 1:
+        (at,) = after.pop(at)
+    return Done(at)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The single steps, as recovery takes them
 

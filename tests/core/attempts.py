@@ -33,6 +33,7 @@ from perago_core.values import (
     Claim,
     Commit,
     CommitRef,
+    Content,
     Head,
     Maintained,
     Operation,
@@ -194,7 +195,7 @@ def _fixed(*events: Event) -> _Answers:
 def _body(state: AttemptState) -> list[Event]:
     ours = state.subject.execution
     return [
-        m.BodyDone(ours, changed=True, output='{"rows":1}'),
+        m.BodyDone(ours, changed=True, output='{"rows":1}', content=Content("rows", "rows")),
         m.BodyDone(ours, changed=False),
         m.StagingWanted(ours),
         m.BodyFailed(ours, "a check failed"),

@@ -611,13 +611,33 @@ def test_accepted_maintenance_lets_an_opted_in_logical_attempt_through_and_no_ot
     for opted_in in (False, True):
         world = World()
         compaction = world.attempt(
-            1, Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE, step="compact", body=writes(b"compacted")
+            1, Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE, step="compact", body=lays_out_anew
         )
         assert isinstance(drive(compaction, world.ports()).result, Completed)
         logical = world.attempt(2, Backing.ATOMIC, ledger=True, over_maintenance=opted_in, body=writes(b"logical"))
         result = drive(logical, world.ports())
         assert isinstance(result.result, Completed) is opted_in
         assert len(world.history()) == (3 if opted_in else 2)
+
+
+def lays_out_anew(files: Any) -> None:  # noqa: ANN401  a mapping from paths to bytes
+    """Be a body that leaves the content as it is, and puts it elsewhere."""
+    files["part-0"] = files.pop("data")
+
+
+@pytest.mark.clause("H-15")
+@by_backing
+def test_a_maintenance_that_rewrites_its_content_publishes_nothing_and_is_not_recorded(
+    backing: Backing, ledger: bool
+) -> None:
+    """H-11, H-15: it called itself maintenance, was recorded as such, and logical writers went over it."""
+    world = World()
+    posing = world.attempt(1, backing, ledger=ledger, operation=Operation.MAINTENANCE, body=writes(b"other rows"))
+    result = drive(posing, world.ports()).result
+    assert isinstance(result, Failed)
+    assert result.refusal.classification is Classification.CONTENT_NOT_PRESERVED
+    assert world.history() == [INPUT]
+    assert world.coordination().list("maintained/") == Done(())
 
 
 @pytest.mark.clause("L-08", "R-21")

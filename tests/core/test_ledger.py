@@ -462,6 +462,25 @@ def test_maintenance_is_followed_from_a_commit_on_and_no_further_than_the_limit(
     assert near_the_end == (Maintained(chain[-3], chain[-2]), Maintained(chain[-2], chain[-1]))
 
 
+@pytest.mark.clause("H-12")
+def test_maintenance_begins_from_where_earlier_maintenance_has_led() -> None:
+    """H-12, T-O6: the loser of a race goes on from the winner; where the way parts or turns back it ends."""
+    world, _ = _armed()
+    m1, m2, m3, other = (ref(name) for name in ("m1", "m2", "m3", "other"))
+    newest = ledger.newest_maintained(MAIN, A)
+    assert done(run(newest, world)) == A
+    for record in (Maintained(A, m1), Maintained(m1, m2)):
+        world.put(records.maintained_key(MAIN, record), encode(record))
+    assert done(run(ledger.newest_maintained(MAIN, A), world)) == m2
+    for record in (Maintained(m2, m3), Maintained(m2, other)):
+        world.put(records.maintained_key(MAIN, record), encode(record))
+    assert done(run(ledger.newest_maintained(MAIN, A), world)) == m2
+    world.put(records.maintained_key(MAIN, Maintained(m2, other)), None)
+    world.put(records.maintained_key(MAIN, Maintained(m3, A)), encode(Maintained(m3, A)))
+    assert done(run(ledger.newest_maintained(MAIN, A), world)) == A, "a circle proves nothing"
+    assert isinstance(run(ledger.newest_maintained(MAIN, A), world, Fault.REFUSAL, 0), NotDone)
+
+
 def test_a_maintenance_without_effect_is_not_written_down() -> None:
     """S-12: nothing to rebase over."""
     for movement in (Movement(MAIN, A, A), Movement(MAIN, A)):

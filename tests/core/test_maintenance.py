@@ -14,7 +14,9 @@ from perago_core.values import Attempt, Backing, CommitRef, Head, Maintained, Op
 from tests.core.attempts import INPUT, ON_CHILD, ON_INPUT, TREE, commit, head, make_attempt, older_claim, staged_ref
 
 
-def maintaining(seen: Head, *, backing: Backing = Backing.CONDITIONAL, changed: bool = True) -> Case:
+def maintaining(
+    seen: Head, *, backing: Backing = Backing.CONDITIONAL, changed: bool = True, preserved: bool = True
+) -> Case:
     attempt = make_attempt(backing, ledger=True, operation=Operation.MAINTENANCE)
     return Case(
         attempt,
@@ -22,6 +24,7 @@ def maintaining(seen: Head, *, backing: Backing = Backing.CONDITIONAL, changed: 
         seen,
         claims=(older_claim(attempt),),
         standings=(("task-1", Standing.DEAD),),
+        preserved=preserved,
     )
 
 
@@ -70,6 +73,17 @@ def test_maintenance_never_takes_a_commit_off_the_target(backing: Backing, seen:
         decision = decide(maintaining(seen, backing=backing, changed=changed))
         assert isinstance(decision, Refused)
         assert decision.refusal.classification is Classification.HEAD_ADVANCED
+
+
+@pytest.mark.clause("H-15")
+@pytest.mark.parametrize("backing", Backing)
+@pytest.mark.parametrize("seen", [ON_INPUT, head("M", INPUT, tree=TREE)], ids=["on the input", "goal met"])
+def test_what_does_not_prove_that_content_is_preserved_is_no_maintenance(backing: Backing, seen: Head) -> None:
+    """H-11, H-15: what a task calls itself proves nothing; without the comparison there is no plan."""
+    decision = decide(maintaining(seen, backing=backing, preserved=False))
+    assert isinstance(decision, Refused)
+    assert decision.refusal.classification is Classification.CONTENT_NOT_PRESERVED
+    assert "Declare the task as logical" in decision.refusal.next_action
 
 
 def test_maintenance_with_nothing_to_do_on_its_input_is_a_no_op() -> None:
@@ -172,4 +186,7 @@ def test_only_the_ledger_proves_maintenance() -> None:
 def test_maintenance_does_not_go_over_maintenance() -> None:
     """S-35: it starts again from the current head, so nothing is ever rewritten twice by one publication."""
     attempt = make_attempt(Backing.CONDITIONAL, ledger=True, over_maintenance=True, operation=Operation.MAINTENANCE)
-    assert isinstance(decide(over(head("M1", INPUT), (INPUT, "M1"), attempt=attempt)), Refused)
+    case = evolve(over(head("M1", INPUT), (INPUT, "M1"), attempt=attempt), preserved=True)
+    decision = decide(case)
+    assert isinstance(decision, Refused)
+    assert decision.refusal.classification is Classification.HEAD_ADVANCED

@@ -37,6 +37,7 @@ from perago_core.values import (
     Claim,
     Commit,
     CommitRef,
+    Content,
     Head,
     Maintained,
     Operation,
@@ -153,6 +154,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "parent": text("c0"),
         "tree": maybe_text(),
     },
+    Content: {"before": text("rows"), "after": text("rows")},
     Maintained: {"parent": text("c0"), "ref": text("c1")},
     PublishBudget: {
         "publish_timeout": seconds(5.0),
@@ -243,7 +245,7 @@ def test_every_class_is_tried(module: ModuleType) -> None:
 
 
 def test_the_number_of_malformed_values_is_known() -> None:
-    assert len(list(malformed())) == 559
+    assert len(list(malformed())) == 579
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

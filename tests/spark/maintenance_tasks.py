@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from pydantic import BaseModel
 
 from perago_spark import SparkDatasets, exactly
@@ -42,5 +43,13 @@ def compact(ws: SparkDatasets) -> Counted:
 @task(name="orders.pretend", workspace=SALES, operation="maintenance", timeout=240)
 def pretend(ws: SparkDatasets) -> Counted:
     """Call itself maintenance and change rows."""
+    written = ws.write("orders", ws.spark.range(3))
+    return Counted(rows=written.rows, files=written.files)
+
+
+@task(name="orders.cheat", workspace=SALES, operation="maintenance", timeout=240)
+def cheat(ws: SparkDatasets) -> Counted:
+    """Forget that it is maintenance, and change rows."""
+    vars(ws)["_scope"] = evolve(vars(ws)["_scope"], maintenance=False)
     written = ws.write("orders", ws.spark.range(3))
     return Counted(rows=written.rows, files=written.files)

@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve
 
 from perago_core.driver import drive
-from perago_core.results import Completed, Failed, Result
+from perago_core.results import Classification, Completed, Failed, Result
 from perago_core.values import Attempt, CommitRef, Operation
 from perago_spark import DatasetError, SparkWorkspace, WarmBodies
 from perago_spark.format.compaction import check_preserved
@@ -132,6 +132,15 @@ def test_calling_a_change_maintenance_does_not_make_it_so(works: Works) -> None:
     assert isinstance(result, Failed)
     assert "maintenance, which leaves the rows as they are" in str(result.refusal)
     assert works.lake.head == before
+
+
+def test_rows_are_compared_by_the_worker_and_not_by_the_body(works: Works) -> None:
+    """H-11, H-15: the digests of what is staged are read from the store, and the fence refuses what differs."""
+    before = works.lake.head
+    result = works.run(works.handed_out("orders.cheat"))
+    assert isinstance(result, Failed)
+    assert result.refusal.classification is Classification.CONTENT_NOT_PRESERVED
+    assert (works.lake.head, works.total()) == (before, (30, 4))
 
 
 def test_partitions_are_compacted_each_into_its_own_files(spark: SparkSession, lake: Lake) -> None:

@@ -29,6 +29,11 @@ HERE = Path(__file__).parent / "schema_1"
 BACKING = {"nothing": "soft", "claim": "atomic", "revocation": "conditional", "lease": "locked"}
 #: That a record cannot be read is an answer, not a failure to answer.
 STILL_THERE = {"DecisionUnreadable"}
+#: What events say since. A tick wanted nothing but the time looked at (ADR 28); maintenance was taken at its word (ADR 36).
+ADDED_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "lease.Ticked": {"need": 0},
+    "attempt.BodyDone": {"content": {"type": "Content", "before": "rows", "after": "rows"}},
+}
 
 #: The rows that lead elsewhere since (decision 33), and those that came and went with them.
 CHANGED = {"attempt": {"K1", "Q1", "A1", "A2", "LG3", "NG3", "IG3", "YX1"}}
@@ -58,8 +63,7 @@ def kinds(name: str) -> Mapping[str, str]:
 def translated(name: str, event: Mapping[str, Any]) -> dict[str, Any]:
     kind = kinds(name).get(event["type"].removeprefix(f"{name}."))
     if kind is None:
-        # A tick of schema 1 wanted nothing but the time looked at (ADR 28).
-        return {**event, "need": 0} if event["type"] == "lease.Ticked" else dict(event)
+        return {**event, **ADDED_FIELDS.get(event["type"], {})}
     common = {"type": kind, "reason": event.get("reason", ""), "operations": 1, "left": event.get("left_behind", [])}
     times = {"now": event.get("now", 0), "until": event.get("attempt_until", "inf")}
     return {**common, **times} if kind == "Unknown" else common

@@ -162,6 +162,16 @@ def discrepancy(listed: Iterable[Stored]) -> str | None:
     return None
 
 
+def content_of(listed: Iterable[Stored]) -> str | None:
+    """Digest the rows of a folder from the names of its seals, whatever files hold them; ``None`` if nothing says."""
+    seals = [seal for each in listed if (seal := layout.seal_of(each.path)) is not None]
+    kinds = {each.kind for each in seals}
+    if len(kinds) != 1:
+        return None
+    digest = combined(*(int(each.digest, 16) for each in seals))
+    return f"{kinds.pop()}.{sum(each.rows for each in seals)}.{digest:016x}"
+
+
 @frozen
 class Dataset:
     """One data set of a commit. ``seals`` is empty for Parquet files that somebody else has written."""

@@ -17,10 +17,10 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
-from perago_core.values import Attempt, CommitRef, Operation
+from perago_core.values import Attempt, CommitRef, Content, Operation
 from perago_spark.api.datasets import DatasetScope
 from perago_spark.errors import SparkUnavailableError
-from perago_spark.format.seal import discrepancy
+from perago_spark.format.seal import content_of, discrepancy
 from perago_spark.process.messages import Ended, Failed, Returned, RunTask, SinkGranted, SinkWanted, Stop
 from perago_spark.process.pool import WarmBodies, WarmBody
 
@@ -59,6 +59,7 @@ class _Execution:
     until: float = 0.0
     cancelled: str | None = None
     changed: tuple[str, ...] = ()
+    sink: Sink | None = None
     lock: threading.Lock = field(factory=threading.Lock)
 
 
@@ -121,6 +122,7 @@ class SparkWorkspace:
         execution = self._executions.get(attempt.execution)
         if execution is None or execution.body is None:
             return Unknown(f"no body of execution {attempt.execution} waits here")
+        execution.sink = sink
         execution.body.send(SinkGranted(sink))
         return self._wait(attempt, execution, execution.body)
 
@@ -197,12 +199,30 @@ class SparkWorkspace:
                 if spent is not None:
                     self._listener(attempt, f"another process takes the next task: {spent}")
                 self._let_go(execution, body, keep=spent is None)
-                return Done(_event(attempt, ending, changed=bool(changed)))
+                return Done(_event(attempt, ending, changed=bool(changed), content=self._compared(attempt, execution)))
             case _:
                 self._let_go(execution, body, keep=False)
         if execution.cancelled is not None:
             return Done(BodyFailed(attempt.execution, one_line(f"the body was stopped: {execution.cancelled}")))
         return Unknown("the process of the body is gone, or sent a malformed message")
+
+    def _compared(self, attempt: Attempt, execution: _Execution) -> Content | None:
+        """Compare the rows of what maintenance has changed with those that were there; ``None``: that cannot be done.
+
+        By this process, from what the store lists: what the body says of itself is not asked for.
+        """
+        if attempt.operation is not Operation.MAINTENANCE or execution.sink is None:
+            return None
+        source = self._store.read(attempt.target.repository, attempt.input)
+        found: list[list[str]] = []
+        for place in (source, execution.sink):
+            listings = [place.list(folder) for folder in execution.changed]
+            digests = [content_of(each.value) for each in listings if isinstance(each, Done)]
+            found.append([each for each in digests if each is not None])
+        before, after = found
+        if not len(before) == len(after) == len(execution.changed) > 0:
+            return None
+        return Content(" ".join(before), " ".join(after))
 
     def _let_go(self, execution: _Execution, body: WarmBody, *, keep: bool) -> None:
         with execution.lock:
@@ -214,10 +234,10 @@ class SparkWorkspace:
             self._bodies.discard(body)
 
 
-def _event(attempt: Attempt, ending: Returned | Failed, *, changed: bool) -> BodyEvent:
+def _event(attempt: Attempt, ending: Returned | Failed, *, changed: bool, content: Content | None) -> BodyEvent:
     match ending:
         case Returned(output):
-            return BodyDone(attempt.execution, changed=changed, output=output)
+            return BodyDone(attempt.execution, changed=changed, output=output, content=content)
         case Failed(reason, terminal):
             return BodyFailed(attempt.execution, one_line(reason), terminal=terminal)
         case _:

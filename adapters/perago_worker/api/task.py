@@ -26,7 +26,7 @@ from attrs import field, frozen
 from perago_core.values import Operation
 from perago_worker.api.errors import TaskDefinitionError
 from perago_worker.api.guardrails import Guardrail
-from perago_worker.api.signature import Signature, signature_of
+from perago_worker.api.signature import FOLDER, Signature, signature_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,9 +118,11 @@ def task(
     ``timeout`` ends the body however it hangs; ``response_timeout`` is after how many seconds of silence the
     orchestrator gives the attempt up; ``memory_limit`` is in bytes, of address space.
 
-    ``operation="maintenance"`` declares that the content stays what it is, as compaction leaves it; such a task never
-    takes a commit off the branch (S-35). With ``over_maintenance`` a logical task may be published on top of
-    maintenance that came between, where the ledger proves that it was nothing else (H-16); without a ledger it is not.
+    ``operation="maintenance"`` says that only the layout changes, as with compaction; such a task never takes a commit
+    off the branch (S-35), and is published only if its workspace has compared the content and found it the same
+    (H-15). A folder cannot: what is in its files is its content. Where other maintenance came first, it begins from
+    there. With ``over_maintenance`` a logical task may be published on top of maintenance that came between, where the
+    ledger proves that it was nothing else (H-16); without a ledger it is not.
     """
     if not _NAME.fullmatch(name):
         raise TaskDefinitionError(
@@ -140,10 +142,16 @@ def task(
     kind = Operation(operation)
 
     def declare(function: F) -> F:
+        signature = signature_of(function, name, has_workspace=workspace is not None)
+        if kind is Operation.MAINTENANCE and signature.kind in {None, FOLDER}:
+            raise TaskDefinitionError(
+                f"task {name!r}: operation='maintenance' wants a workspace that can tell content from layout, such as "
+                "SparkDatasets with compact(); found a folder, or none. Leave operation out, or change its workspace"
+            )
         definition = TaskDefinition(
             name=name,
             function=function,
-            signature=signature_of(function, name, has_workspace=workspace is not None),
+            signature=signature,
             workspace=workspace,
             description=description or (function.__doc__ or "").strip().partition("\n")[0],
             owner_email=owner_email,

@@ -12,22 +12,23 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from perago_core.answers import Event
+from perago_core.answers import Done, Event
 from perago_core.attempt.messages import DeadlineExceeded, IntentsSettled, Report
 from perago_core.attempt.run import Observer
 from perago_core.attempt.state import AFTER_REPORT, FROM_PUBLICATION, AttemptState, Known
 from perago_core.budget import PublishBudget
 from perago_core.calls import Call
-from perago_core.driver import Ports, charge_of, drive
+from perago_core.driver import Ports, charge_of, drive, run
+from perago_core.ledger import newest_maintained
 from perago_core.machine.codec import dumps
 from perago_core.machine.rows import Fired
 from perago_core.machine.trace import Tracer
 from perago_core.measured import Measured
 from perago_core.ports import Assignment, Clock, Coordination, Orchestrator, Store, TaskWorkspace, Workspace
 from perago_core.results import Acceptance, Outcome
-from perago_core.values import Attempt, Backing
+from perago_core.values import Attempt, Backing, Operation
 from perago_worker.api.task import TaskDefinition
 from perago_worker.logger import log
 from perago_worker.ops.recover import report_alarms
@@ -102,7 +103,7 @@ class Runtime:
         """
         own = self.own.get(assignment.task_name)
         definition = own or self.tasks[assignment.task_name]
-        place = attempt_input(assignment, definition)
+        place = self._newest(attempt_input(assignment, definition))
         attempt = pin(assignment, place, self.node)
         workspace: Workspace
         if own is not None and place.trouble is None:
@@ -149,6 +150,19 @@ class Runtime:
         if self.collector is not None:
             self.collector.collect_now_and_then()
         return outcome
+
+    def _newest(self, place: AttemptInput) -> AttemptInput:
+        """Let maintenance begin from where accepted maintenance has led since, for it could not be published before it.
+
+        Each retry looks anew, so that the task's retries bound it. If the ledger does not answer, it begins as told.
+        """
+        if place.operation is not Operation.MAINTENANCE or place.trouble is not None or not self.node.ledger:
+            return place
+        ports = Ports(orchestrator=None, store=None, workspace=None, coordination=self.coordination, clock=self.clock)
+        found = run(newest_maintained(place.workspace.target, place.workspace.ref), ports)
+        if not isinstance(found, Done):
+            return place
+        return evolve(place, workspace=evolve(place.workspace, ref=found.value))
 
     def _interruption(self, state: AttemptState, heart: Heartbeat) -> Event | None:
         """Give what ends an attempt from outside. What may have been published is seen through, stop or no stop."""

@@ -6,8 +6,9 @@ yields to ask for staging, and is sent the sink.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Callable, Generator, MutableMapping
+from collections.abc import Callable, Generator, Mapping, MutableMapping
 from io import BytesIO
 from typing import ClassVar, TypeAlias
 
@@ -16,7 +17,7 @@ from attrs import Factory, define
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.ports import Sink, Source, Store, Stored
-from perago_core.values import Attempt
+from perago_core.values import Attempt, Content, Operation
 from perago_simulation.ports.serving import Dispatcher, served
 
 Files: TypeAlias = MutableMapping[str, bytes]
@@ -151,7 +152,14 @@ def _ran(attempt: Attempt, place: _Place, go: Callable[[], object]) -> BodyEvent
         go()
     except Exception as error:  # noqa: BLE001  whatever a body raises is its failure
         return _failed(attempt, error)
-    return BodyDone(attempt.execution, changed=bool(place.changed or place.deleted))
+    compared = attempt.operation is Operation.MAINTENANCE
+    content = Content(_digest(place.before), _digest(place.files)) if compared else None
+    return BodyDone(attempt.execution, changed=bool(place.changed or place.deleted), content=content)
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    """Digest what is logical here: the contents of the files. Where they lie is layout."""
+    return hashlib.sha256(b"".join(sorted(hashlib.sha256(data).digest() for data in files.values()))).hexdigest()
 
 
 def _failed(attempt: Attempt, error: Exception) -> BodyFailed:

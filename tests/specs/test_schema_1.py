@@ -29,7 +29,7 @@ HERE = Path(__file__).parent / "schema_1"
 BACKING = {"nothing": "soft", "claim": "atomic", "revocation": "conditional", "lease": "locked"}
 #: That a record cannot be read is an answer, not a failure to answer.
 STILL_THERE = {"DecisionUnreadable"}
-#: What events say since. A tick wanted nothing but the time looked at (ADR 28); maintenance was taken at its word (ADR 36).
+#: What events say since: a tick wanted nothing but the time (ADR 28), maintenance was taken at its word (ADR 36).
 ADDED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "lease.Ticked": {"need": 0},
     "attempt.BodyDone": {"content": {"type": "Content", "before": "rows", "after": "rows"}},

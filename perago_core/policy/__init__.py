@@ -2,10 +2,25 @@
 
 ``resolve`` runs it. To drive it yourself: ``start`` with the settings of a node, ``perform`` each command on the ports,
 ``step`` with the event it gives, until ``outcome`` says ``Resolved`` or ``PolicyFailed``. The rows are in ``table``.
+``change`` writes the next decision, when nobody works under the one before.
 """
 
 from __future__ import annotations
 
+from perago_core.policy.change import (
+    Behind,
+    Change,
+    Changed,
+    Member,
+    Stance,
+    change,
+    enrol,
+    list_members,
+    propose,
+    read_decision,
+    restate,
+    stance,
+)
 from perago_core.policy.messages import (
     BackedOff,
     BackOff,
@@ -24,7 +39,7 @@ from perago_core.policy.messages import (
     ReadDecision,
     StoreDecision,
 )
-from perago_core.policy.run import perform, resolve
+from perago_core.policy.run import detect, perform, resolve
 from perago_core.policy.state import Phase, PolicyFailed, PolicyKnown, PolicySettings, PolicyState, Resolved, outcome
 from perago_core.policy.table import POLICY, start, step
 
@@ -33,13 +48,17 @@ __all__ = [
     "BackOff",
     "BackedOff",
     "Begun",
+    "Behind",
     "Capability",
+    "Change",
+    "Changed",
     "Decision",
     "DecisionAbsent",
     "DecisionFound",
     "DecisionStood",
     "DecisionUnreadable",
     "Evidence",
+    "Member",
     "OnIndeterminate",
     "Phase",
     "Policy",
@@ -51,10 +70,19 @@ __all__ = [
     "ProbeProved",
     "ReadDecision",
     "Resolved",
+    "Stance",
     "StoreDecision",
+    "change",
+    "detect",
+    "enrol",
+    "list_members",
     "outcome",
     "perform",
+    "propose",
+    "read_decision",
     "resolve",
+    "restate",
+    "stance",
     "start",
     "step",
 ]

@@ -5,6 +5,7 @@ Past tense, frozen, no behaviour. The order is the order in which they happen.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import ClassVar
 
@@ -40,19 +41,30 @@ class Capability(Enum):
 
 
 class Evidence(Enum):
-    """Why a decision says what it says. Silence is not a disproof (T-W1)."""
+    """Why a decision says what it says. Silence is not a disproof (T-W1), and a choice is no finding."""
 
     PROVED = "proved"
     DISPROVED = "disproved"
     INDETERMINATE = "indeterminate"
+    CHOSEN = "chosen"
+
+
+_NEVER_PROVED = frozenset({Evidence.DISPROVED, Evidence.INDETERMINATE, Evidence.CHOSEN})
+#: On what evidence each backing can be decided.
+_GROUNDS: Mapping[Backing, frozenset[Evidence]] = {
+    Backing.ATOMIC: frozenset({Evidence.PROVED}),
+    Backing.CONDITIONAL: frozenset({Evidence.PROVED}),
+    Backing.LOCKED: _NEVER_PROVED,
+    Backing.SOFT: frozenset({Evidence.CHOSEN}),
+}
 
 
 @frozen(cache_hash=True, repr=False)
 class Decision(Value):
-    """One cluster-wide decision, as it is stored: which backing, since which epoch, on what evidence, by whom.
+    """One cluster-wide decision, as it is stored: which backing, since which epoch, on what evidence, by whom and why.
 
     A decision for ``atomic`` or ``conditional`` is always proved and one for ``locked`` never is; ``soft`` is chosen,
-    not detected, and cannot be stored. Anything else is a ``ValueError``.
+    never detected. Anything else is a ``ValueError``. ``detector`` is who decided: a worker that probed, or a person.
     """
 
     epoch: int = field(validator=count)
@@ -61,13 +73,13 @@ class Decision(Value):
     detector: str = field(validator=text)
     policy: Policy = field(validator=a(Policy))
     transcript: str = field(validator=text)
+    why: str = field(default="", validator=line)
 
     def __attrs_post_init__(self) -> None:
         if self.epoch < 1:
             message = f"Decision.epoch must be 1 or more, not {self.epoch}: 0 means that nothing is stored"
             raise ValueError(message)
-        proved = self.evidence is Evidence.PROVED
-        if self.backing is Backing.SOFT or proved is (self.backing is Backing.LOCKED):
+        if self.evidence not in _GROUNDS[self.backing]:
             message = f"Decision.backing {self.backing.value} cannot follow from evidence {self.evidence.value}"
             raise ValueError(message)
 

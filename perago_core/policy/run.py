@@ -13,7 +13,9 @@ from perago_core.policy import messages as m
 from perago_core.policy.state import (
     PREFIX,
     PolicyFailed,
+    PolicyKnown,
     PolicySettings,
+    PolicyState,
     Resolved,
     decision_key,
     decode_decision,
@@ -80,10 +82,20 @@ def _stood(standing: Entry) -> Event:
 
 def resolve(settings: PolicySettings) -> Generator[Call, Answer[Any], Resolved | PolicyFailed]:
     """Carry a node from its settings to the cluster's decision, or to the reason why there is none."""
+    ended = outcome((yield from _to_the_end(settings)))
+    assert ended is not None
+    return ended
+
+
+def detect(node: str) -> Generator[Call, Answer[Any], PolicyKnown]:
+    """Probe the store as ``enable`` does and give what that teaches; nothing is read or stored."""
+    alone = PolicySettings(m.Policy.ENABLE, m.OnIndeterminate.FAIL, coordination=False, node=node)
+    return (yield from _to_the_end(alone)).known
+
+
+def _to_the_end(settings: PolicySettings) -> Generator[Call, Answer[Any], PolicyState]:
     state, commands = start(settings)
     while commands:
         (command,) = commands
         state, commands = step(state, (yield from perform(command, settings)))
-    ended = outcome(state)
-    assert ended is not None
-    return ended
+    return state

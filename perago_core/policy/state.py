@@ -36,7 +36,7 @@ class Phase(Waiting):
     UNCOORDINATED = "nothing more: the policy needs a coordination store and there is none"
     UNREADABLE = "nothing more: nobody knows what was decided"
     INCAPABLE = "nothing more: the store is proved unable of what is required"
-    OVERRULED = "nothing more: the cluster decided against what is required"
+    OVERRULED = "nothing more: the cluster decided against what this node asks for"
     UNPROVED = "nothing more: no probe came to an answer"
     UNAGREED = "nothing more: the decision could not be stored"
 
@@ -136,16 +136,36 @@ def detected(known: PolicyKnown) -> Backing:
     return _BACKINGS[known.capability]
 
 
-def proposal(settings: PolicySettings, known: PolicyKnown) -> m.Decision:
-    """Make the decision this node would store: its own finding, at the epoch after the one it has read (T-W5)."""
+#: What is chosen, and so not detected.
+CHOSEN: Mapping[Policy, Backing] = {Policy.SOFT: Backing.SOFT, Policy.DISABLE: Backing.LOCKED}
+
+
+def proposal(settings: PolicySettings, known: PolicyKnown, why: str = "") -> m.Decision:
+    """Make the decision this node would store: its choice or its own finding, at the epoch after the one it has read.
+
+    An epoch that is taken is lost, never skipped (T-W5).
+    """
+    chosen = CHOSEN.get(settings.policy)
     return m.Decision(
         epoch=1 if known.found is None else known.found.epoch + 1,
-        backing=detected(known),
-        evidence=known.evidence,
+        backing=detected(known) if chosen is None else chosen,
+        evidence=known.evidence if chosen is None else m.Evidence.CHOSEN,
         detector=settings.node,
         policy=settings.policy,
         transcript=hashlib.sha256("\n".join(known.transcript).encode("utf-8", "surrogatepass")).hexdigest(),
+        why=why or ("" if chosen is None else f"it starts with the policy {settings.policy.value}"),
     )
+
+
+def fits(policy: Policy, decision: m.Decision) -> bool:
+    """Say whether a node with this policy may follow a decision: ``auto`` follows any, the others what they ask for."""
+    match policy:
+        case Policy.AUTO:
+            return True
+        case Policy.ENABLE:
+            return decision.evidence is m.Evidence.PROVED
+        case _:
+            return decision.backing is CHOSEN[policy]
 
 
 def backoff(tries: int) -> float:
@@ -212,9 +232,6 @@ def outcome(state: PolicyState) -> Resolved | PolicyFailed | None:
     return None if explain is None else explain(state)
 
 
-_CHOSEN: Mapping[Policy, Backing] = {Policy.SOFT: Backing.SOFT, Policy.DISABLE: Backing.LOCKED}
-
-
 def _resolved(state: PolicyState) -> Resolved:
     settings, known = state.subject, state.known
     if known.stood is not None:
@@ -228,7 +245,7 @@ def _resolved(state: PolicyState) -> Resolved:
         )
     if known.found is not None:
         return Resolved(known.found, known.found.backing, known.found.epoch, own=False, disagreed=False)
-    return Resolved(None, _CHOSEN.get(settings.policy, detected(known)), 0, own=False, disagreed=False)
+    return Resolved(None, CHOSEN.get(settings.policy, detected(known)), 0, own=False, disagreed=False)
 
 
 def _uncoordinated(state: PolicyState) -> PolicyFailed:
@@ -258,12 +275,18 @@ def _incapable(state: PolicyState) -> PolicyFailed:
 
 
 def _overruled(state: PolicyState) -> PolicyFailed:
-    known = state.known
+    policy, known = state.subject.policy, state.known
     against = [_words(decision) for decision in (known.stood, known.found) if decision is not None]
+    if policy is Policy.ENABLE:
+        return PolicyFailed(
+            f"required capability missing: {against[0]}",
+            "Follow it with the policy auto, or have the store probed again for the whole cluster: "
+            "perago policy review --write --why '...'",
+        )
     return PolicyFailed(
-        f"required capability missing: {against[0]}",
-        "Follow it with the policy auto. If it is indeterminate, start again: a proof then replaces it at the next "
-        "epoch. If it is disproved and the store has changed since, write the next epoch while nothing publishes.",
+        f"the policy {policy.value} contradicts the cluster's: {against[0]}",
+        f"Follow it with the policy auto, or change it for the whole cluster: perago policy set {policy.value} "
+        "--why '...'",
     )
 
 

@@ -3,16 +3,21 @@
 Theory of operation
 -------------------
 1. One decision, stored once an epoch by create-if-absent, is the truth for every node, whatever a node has seen itself
-   (W-08, S-27). A node is resolved only when it has read or created that record. The three exceptions never look at
-   it: ``soft``, ``disable``, and ``enable`` where no coordination store exists (S-28).
-2. Never decide without having read (D-2). A node that goes on after a failed read can store ``locked`` beside a
+   (W-08, S-27). A node is resolved only when it has read or created that record. The exceptions have no store to agree
+   in: ``soft`` and ``enable`` without coordination (S-28).
+2. A choice is a decision too. ``disable`` and ``soft`` probe nothing (W-12), but they read, and store what they choose
+   if nothing stands. Counterexample: one ``auto`` start, then ``disable`` beside it unread: two backings on one branch,
+   or every attempt refused because its epoch is none.
+3. A node whose policy a decision does not fit does not start: it says who decided, and the command that changes it.
+4. Never decide without having read (D-2). A node that goes on after a failed read can store ``locked`` beside a
    cluster that is ``conditional``: a lock holder then relocates under a writer that ignores the lock.
-3. Three answers of a probe, three evidence classes. *Disproved* is final and not asked again (T-F1). *Unknown* is asked
-   again within the budget, and before each new probe the stored decision is read again (W-10). Silence never becomes
-   *disproved* (T-W1): an outage while detecting would otherwise lock the whole cluster for good.
-4. Probing and storing have budgets of their own; neither spends the other's (W-13, S-29).
-5. A decision changes only by writing the next epoch. Here only ``enable`` does so, and only over a negative that nobody
-   proved (K-06, D-1). An epoch that is taken is lost, never skipped (T-W5).
+5. Three answers of a probe, three evidence classes. *Disproved* is final and not asked again (T-F1): a store that once
+   carried out what it had to refuse does not fence, whatever it does next. *Unknown* is asked again within the budget,
+   and before each new probe the stored decision is read again (W-10). Silence never becomes *disproved* (T-W1): an
+   outage while detecting would otherwise lock the whole cluster for good.
+6. Probing and storing have budgets of their own; neither spends the other's (W-13, S-29).
+7. No starting node changes a decision: it writes the first one or none. The next epoch is written by ``change``, when
+   nobody publishes under the one before.
 
 What does not fit: a node cannot tell whether the epoch moved after it was resolved. Attempts pin the epoch and compare
 it before they publish.
@@ -24,8 +29,9 @@ from perago_core.answers import Event, NotDone, Unknown
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import ALWAYS, Ask, Definition, Fact, On, Step, asks, wait, when
 from perago_core.policy import messages as m
-from perago_core.policy.messages import Evidence, Policy
+from perago_core.policy.messages import Policy
 from perago_core.policy.state import (
+    CHOSEN,
     PROBES_AUTO,
     PROBES_ENABLE,
     REMEMBER,
@@ -35,12 +41,13 @@ from perago_core.policy.state import (
     PolicySettings,
     PolicyState,
     backoff,
+    fits,
     proposal,
 )
 
 
-def _stored(_settings: PolicySettings, _known: PolicyKnown, event: m.DecisionFound | m.DecisionStood) -> str:
-    return "positive" if event.decision.evidence is Evidence.PROVED else event.decision.evidence.value
+def _fits(settings: PolicySettings, _known: PolicyKnown, event: m.DecisionFound | m.DecisionStood) -> str:
+    return _yes(fits(settings.policy, event.decision))
 
 
 def _probes(settings: PolicySettings, known: PolicyKnown, _event: Event) -> str:
@@ -59,7 +66,8 @@ FACTS = (
     Fact("required", ("yes", "no"), lambda settings, _known, _event: _yes(settings.policy is Policy.ENABLE)),
     Fact("coordination", ("yes", "no"), lambda settings, _known, _event: _yes(settings.coordination)),
     Fact("silent", ("fallback", "fail"), lambda settings, _known, _event: settings.on_indeterminate.value),
-    Fact("stored", ("positive", "disproved", "indeterminate"), _stored),
+    Fact("chosen", ("yes", "no"), lambda settings, _known, _event: _yes(settings.policy in CHOSEN)),
+    Fact("fits", ("yes", "no"), _fits),
     Fact("standing", ("own", "other"), _standing),
     Fact("probes", ("left", "spent"), _probes),
     Fact("stores", ("left", "spent"), lambda _settings, known, _event: "left" if known.stores < STORES else "spent"),
@@ -100,25 +108,21 @@ def rest_store(_settings: PolicySettings, known: PolicyKnown, _event: Event) -> 
     return m.BackOff(backoff(known.stores))
 
 
-_NEGATIVE = ("disproved", "indeterminate")
-
 TABLE = (
     # id, what happened, if, then wait for, and ask for
     wait(Phase.SETTINGS, None,
-        On("S1", m.Begun, when(policy="soft"), Phase.RESOLVED),
-        On("S2", m.Begun, when(policy="disable", coordination="yes"), Phase.RESOLVED),
+        On("S1", m.Begun, when(policy="soft", coordination="no"), Phase.RESOLVED),
         On("S3", m.Begun, when(policy="disable", coordination="no"), Phase.UNCOORDINATED),
         On("S4", m.Begun, when(policy="auto", coordination="no"), Phase.UNCOORDINATED),
         On("S5", m.Begun, when(policy="enable", coordination="no"), Phase.PROBE, probe),
-        On("S6", m.Begun, when(policy=("auto", "enable"), coordination="yes"), Phase.DECISION, read),
+        On("S6", m.Begun, when(coordination="yes"), Phase.DECISION, read),
     ),
 
     wait(Phase.DECISION, m.ReadDecision,
-        On("D1", m.DecisionAbsent, ALWAYS, Phase.PROBE, probe),
-        On("D2", m.DecisionFound, when(required="no"), Phase.RESOLVED),
-        On("D3", m.DecisionFound, when(required="yes", stored="positive"), Phase.RESOLVED),
-        On("D4", m.DecisionFound, when(required="yes", stored="disproved"), Phase.OVERRULED),
-        On("D5", m.DecisionFound, when(required="yes", stored="indeterminate"), Phase.PROBE, probe),
+        On("D1", m.DecisionAbsent, when(chosen="no"), Phase.PROBE, probe),
+        On("D2", m.DecisionAbsent, when(chosen="yes"), Phase.STORED, store),
+        On("D3", m.DecisionFound, when(fits="yes"), Phase.RESOLVED),
+        On("D4", m.DecisionFound, when(fits="no"), Phase.OVERRULED),
         On("D6", m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
         On("D7", Unknown, ALWAYS, Phase.UNREADABLE),
     ),
@@ -141,9 +145,8 @@ TABLE = (
 
     wait(Phase.STORED, m.StoreDecision,
         On("T1", m.DecisionStood, when(standing="own"), Phase.RESOLVED),
-        On("T2", m.DecisionStood, when(standing="other", required="no"), Phase.RESOLVED),
-        On("T3", m.DecisionStood, when(standing="other", required="yes", stored="positive"), Phase.RESOLVED),
-        On("T4", m.DecisionStood, when(standing="other", required="yes", stored=_NEGATIVE), Phase.OVERRULED),
+        On("T2", m.DecisionStood, when(standing="other", fits="yes"), Phase.RESOLVED),
+        On("T4", m.DecisionStood, when(standing="other", fits="no"), Phase.OVERRULED),
         On("T5", m.DecisionUnreadable, ALWAYS, Phase.UNREADABLE),
         On("T6", NotDone, when(stores="left"), Phase.STORE_PAUSE, rest_store),
         On("T7", NotDone, when(stores="spent"), Phase.UNAGREED),
@@ -188,7 +191,7 @@ POLICY: Table[PolicySettings, PolicyKnown] = Table(
 
 
 def start(settings: PolicySettings) -> Step[PolicySettings, PolicyKnown]:
-    """Begin, and take the first row at once: ``soft`` and ``disable`` are then resolved, with nothing to carry out."""
+    """Begin, and take the first row at once: what needs no coordination store and has none may then be over."""
     return POLICY.step(POLICY.start(settings).state, m.Begun())
 
 

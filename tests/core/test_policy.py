@@ -120,6 +120,8 @@ def decided(backing: Backing, evidence: p.Evidence, epoch: int = 1, detector: st
 POSITIVE = decided(Backing.CONDITIONAL, p.Evidence.PROVED)
 DISPROVED = decided(Backing.LOCKED, p.Evidence.DISPROVED)
 SILENCE = decided(Backing.LOCKED, p.Evidence.INDETERMINATE)
+CHOSEN = decided(Backing.LOCKED, p.Evidence.CHOSEN)
+SOFTLY = decided(Backing.SOFT, p.Evidence.CHOSEN)
 
 
 def resolved(run: Run[p.PolicySettings, p.PolicyKnown]) -> p.Resolved:
@@ -164,24 +166,62 @@ def test_malformed_settings_cannot_exist(wrong: dict[str, Any]) -> None:
         evolve(settings(), **wrong)
 
 
-@pytest.mark.parametrize("coordination", [True, False])
-def test_soft_starts_at_once_and_asks_nobody(*, coordination: bool) -> None:
+def test_soft_without_a_coordination_store_starts_at_once_and_asks_nobody() -> None:
     """W-02, K-04: no read, no probe, no lock; the seed protocol."""
     ports = Cluster().ports()
-    run = run_to_rest(POLICY, settings(p.Policy.SOFT, coordination=coordination), ports)
+    run = run_to_rest(POLICY, settings(p.Policy.SOFT, coordination=False), ports)
     assert resolved(run) == p.Resolved(None, Backing.SOFT, 0, own=False, disagreed=False)
     assert ports.log == []
 
 
+CHOICES = [(p.Policy.DISABLE, Backing.LOCKED), (p.Policy.SOFT, Backing.SOFT)]
+
+
 @pytest.mark.clause("W-12")
-def test_disable_is_locked_at_once_without_reading_or_probing() -> None:
-    """W-12, S-28: zero probes and zero reads, even where a decision stands."""
+@pytest.mark.parametrize(("policy", "backing"), CHOICES)
+def test_a_choice_is_stored_without_a_probe_and_says_who_and_why(policy: p.Policy, backing: Backing) -> None:
+    """W-12, S-28: zero probes; the first epoch is the choice, for everybody who comes after."""
     cluster = Cluster()
-    cluster.holds(POSITIVE)
     ports = cluster.ports(ATOMIC)
-    run = run_to_rest(POLICY, settings(p.Policy.DISABLE), ports)
-    assert resolved(run) == p.Resolved(None, Backing.LOCKED, 0, own=False, disagreed=False)
-    assert ports.log == []
+    end = resolved(run_to_rest(POLICY, settings(policy), ports))
+    assert (end.backing, end.epoch, end.own) == (backing, 1, True)
+    assert [call.method for call in ports.log] == ["list", "create_if_absent"]
+    (stored,) = cluster.stored()
+    assert (stored.evidence, stored.detector, stored.policy) == (p.Evidence.CHOSEN, "node-1", policy)
+    assert policy.value in stored.why
+    later = cluster.ports(ATOMIC)
+    assert resolved(run_to_rest(POLICY, settings(node="node-2"), later)).decision == stored
+    assert later.count("probe") == 0
+
+
+@pytest.mark.parametrize(("policy", "backing"), CHOICES)
+@pytest.mark.parametrize("before", [None, *"123"])
+def test_a_choice_that_contradicts_the_decision_does_not_start_and_names_the_command(
+    policy: p.Policy, backing: Backing, before: str | None
+) -> None:
+    """A1: it started, and every attempt of it failed for an epoch it had never read."""
+    other = SOFTLY if policy is p.Policy.DISABLE else CHOSEN
+    against = POSITIVE if before is None else evolve(other, epoch=int(before))
+    cluster = Cluster()
+    for epoch in range(1, against.epoch):
+        cluster.holds(evolve(POSITIVE, epoch=epoch))
+    cluster.holds(against)
+    ports = cluster.ports(ATOMIC)
+    end = failed(run_to_rest(POLICY, settings(policy), ports))
+    assert f"epoch {against.epoch} by node-0 says {against.backing.value}" in end.reason
+    assert f"perago policy set {policy.value} --why" in end.next_action
+    assert [call.method for call in ports.log] == ["list"]
+    assert backing is not against.backing
+
+
+@pytest.mark.parametrize("standing", [*"dsc"])
+def test_a_choice_follows_what_says_the_same_whatever_it_rests_on(standing: str) -> None:
+    """A lease that was fallen back to is the lease that was chosen."""
+    decision = {"d": DISPROVED, "s": SILENCE, "c": CHOSEN}[standing]
+    cluster = Cluster()
+    cluster.holds(decision)
+    end = resolved(run_to_rest(POLICY, settings(p.Policy.DISABLE), cluster.ports()))
+    assert end == p.Resolved(decision, Backing.LOCKED, 1, own=False, disagreed=False)
 
 
 def test_disable_without_a_coordination_store_does_not_start() -> None:
@@ -209,7 +249,7 @@ def test_enable_without_a_coordination_store_resolves_with_nothing_stored() -> N
 
 def test_start_takes_the_first_row() -> None:
     """W-12: what an embedder gets from ``start`` is already resolved, or waits for the first answer."""
-    assert p.outcome(p.start(settings(p.Policy.SOFT)).state) is not None
+    assert p.outcome(p.start(settings(p.Policy.SOFT, coordination=False)).state) is not None
     begun = p.start(settings())
     assert begun.commands == (p.ReadDecision(),)
     assert p.outcome(begun.state) is None
@@ -349,7 +389,7 @@ def test_silence_never_becomes_disproof(reasons: list[str], silence: p.OnIndeter
 
 
 @pytest.mark.clause("W-09")
-@pytest.mark.parametrize("decision", [POSITIVE, DISPROVED, SILENCE])
+@pytest.mark.parametrize("decision", [POSITIVE, DISPROVED, SILENCE, CHOSEN, SOFTLY])
 def test_auto_adopts_whatever_stands_without_a_probe(decision: p.Decision) -> None:
     """W-09, S-27, CW-31: the first detection wins; later nodes make zero probe calls."""
     cluster = Cluster()
@@ -369,23 +409,17 @@ def test_enable_adopts_a_positive_decision() -> None:
     assert ports.count("probe") == 0
 
 
-def test_enable_fails_on_a_disproved_decision_and_names_it() -> None:
-    """K-06, D-1: epoch and detector are in the reason; nothing is probed."""
+@pytest.mark.parametrize("decision", [DISPROVED, SILENCE, CHOSEN, SOFTLY])
+def test_enable_fails_on_a_decision_nobody_proved_and_names_it(decision: p.Decision) -> None:
+    """K-06, D-1: epoch and detector are in the reason; nothing is probed or written while others may publish."""
     cluster = Cluster()
-    cluster.holds(DISPROVED)
+    cluster.holds(decision)
     ports = cluster.ports(ATOMIC)
-    reason = failed(run_to_rest(POLICY, settings(p.Policy.ENABLE), ports)).reason
-    assert "epoch 1 by node-0 says locked, disproved" in reason
+    end = failed(run_to_rest(POLICY, settings(p.Policy.ENABLE), ports))
+    assert f"epoch 1 by node-0 says {decision.backing.value}, {decision.evidence.value}" in end.reason
+    assert "perago policy review --write" in end.next_action
     assert ports.count("probe") == 0
-
-
-def test_enable_replaces_an_unproved_negative_at_the_next_epoch() -> None:
-    """K-06, D-1, T-W5: exactly one more than what was read; the old record stays as it is (S-27)."""
-    cluster = Cluster()
-    cluster.holds(SILENCE)
-    end = resolved(run_to_rest(POLICY, settings(p.Policy.ENABLE), cluster.ports(SILENT, ATOMIC)))
-    assert (end.backing, end.epoch, end.own) == (Backing.ATOMIC, 2, True)
-    assert cluster.stored() == [SILENCE, end.decision]
+    assert cluster.stored() == [decision]
 
 
 def test_the_highest_epoch_counts() -> None:
@@ -397,7 +431,7 @@ def test_the_highest_epoch_counts() -> None:
 
 
 @pytest.mark.clause("S-28", "T-W2")
-@pytest.mark.parametrize("policy", [p.Policy.AUTO, p.Policy.ENABLE])
+@pytest.mark.parametrize("policy", list(p.Policy))
 @pytest.mark.parametrize("mishap", [DROPPED, REFUSED, LOST])
 def test_nobody_decides_without_having_read(policy: p.Policy, mishap: Mishap) -> None:
     """T-W2, D-2, N-09: a failed read is indeterminate; no probe, nothing stored."""
@@ -480,7 +514,7 @@ def test_a_key_that_is_not_ours_may_be_the_newest_decision(key: str) -> None:
 @given(
     st.integers(1, 10**12),
     st.text(min_size=1).filter(str.strip),
-    st.sampled_from([POSITIVE, DISPROVED, SILENCE]),
+    st.sampled_from([POSITIVE, DISPROVED, SILENCE, CHOSEN, SOFTLY]),
     st.sampled_from(p.Policy),
 )
 def test_a_decision_reads_back_as_it_was_written(epoch: int, detector: str, base: p.Decision, policy: p.Policy) -> None:
@@ -500,6 +534,9 @@ def test_a_decision_reads_back_as_it_was_written(epoch: int, detector: str, base
         {"evidence": p.Evidence.DISPROVED},
         {"evidence": p.Evidence.INDETERMINATE},
         {"evidence": "proved"},
+        {"evidence": p.Evidence.CHOSEN},
+        {"backing": Backing.SOFT, "evidence": p.Evidence.DISPROVED},
+        {"why": None},
         {"detector": ""},
         {"policy": "auto"},
         {"transcript": ""},
@@ -702,11 +739,11 @@ def test_all_auto_nodes_resolve_to_one_decision(drawn: list[Node], schedule: lis
 
 
 @pytest.mark.clause("S-27")
-@given(nodes([p.Policy.AUTO, p.Policy.ENABLE]), st.lists(st.integers(0, 2), max_size=60))
+@given(nodes(list(p.Policy)), st.lists(st.integers(0, 2), max_size=60))
 def test_every_resolved_node_follows_the_stored_decision_of_its_epoch(drawn: list[Node], schedule: list[int]) -> None:
-    """S-26, S-27, S-28, K-06: also while ``enable`` raises the epoch; who pins an epoch knows whom it agrees with."""
+    """S-26, S-27, S-28, K-06: whatever their policies are, those that start agree, and nobody writes a second epoch."""
     ends, stored = race(drawn, schedule)
-    assert [each.epoch for each in stored] == list(range(1, len(stored) + 1))
+    assert len(stored) <= 1
     assert all(end.decision == stored[end.epoch - 1] and end.backing is stored[end.epoch - 1].backing for end in ends)
 
 
@@ -720,8 +757,8 @@ def test_nobody_is_resolved_alone() -> None:
     ends = [(state.subject, p.outcome(state)) for state in states("policy")]
     for subject, end in ends:
         if isinstance(end, p.Resolved) and end.decision is None:
-            chosen = subject.policy in {p.Policy.SOFT, p.Policy.DISABLE}
-            assert chosen or (subject.policy is p.Policy.ENABLE and not subject.coordination)
+            assert subject.policy in {p.Policy.SOFT, p.Policy.ENABLE}
+            assert not subject.coordination
         if isinstance(end, p.Resolved) and subject.policy is p.Policy.ENABLE:
             assert end.backing in {Backing.ATOMIC, Backing.CONDITIONAL}
 

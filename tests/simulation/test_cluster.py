@@ -19,7 +19,7 @@ from perago_simulation.machines.locks import LockBounds, Locks
 from perago_simulation.machines.model import Cluster, ClusterWorld
 from perago_simulation.machines.mutants import MUTANTS, MachineMutant
 from perago_simulation.machines.recoveries import Recoveries, RecoveryBounds
-from perago_simulation.machines.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, Scene
+from perago_simulation.machines.scenes import AGREEMENT, CHANGING, LOCK, SCENES, SWEEPING, Scene
 from perago_simulation.machines.witnesses import WITNESSES, Witness
 
 #: Distinct worlds and moves. A changed count is a changed protocol.
@@ -42,8 +42,15 @@ COUNTS: dict[str, tuple[int, int]] = {
     "two nodes that fail on silence": (6_244, 14_004),
     "two nodes that require it": (2_404, 5_304),
     "three nodes, any probe": (7_928, 19_497),
-    "auto beside enable": (4_441, 9_883),
-    "auto beside disable": (75, 122),
+    "auto beside enable": (4_102, 9_123),
+    "auto beside disable": (209, 324),
+    "disable beside soft": (238, 464),
+    "a choice, no coordination store": (2, 1),
+    "two workers, the policy changes": (17_984, 50_478),
+    "one worker, the policy changes, one fault": (3_810, 8_591),
+    "one worker, the policy changes, one dies": (1_399, 3_700),
+    "two people change the policy": (20_963, 46_926),
+    "the policy changes by force": (14_862, 35_503),
     "one sweep of anything, one fault, death": (2_446, 5_426),
     "one exclusive recovery of anything, one fault, death": (2_703, 6_108),
     "confirmed, exclusive, one fault, death": (2_492, 5_584),
@@ -97,7 +104,7 @@ def test_every_promise_could_have_failed(witness: Witness) -> None:
 
 
 def test_every_promise_has_a_witness_and_something_it_notices() -> None:
-    promised = {each.id for kind in (LOCK, AGREEMENT, SWEEPING) for each in kind.promises}
+    promised = {each.id for kind in (LOCK, AGREEMENT, CHANGING, SWEEPING) for each in kind.promises}
     noticing = {each.promise for each in MUTANTS} | {name for each in SCENES for name in each.breaks}
     assert promised == {each.promise for each in WITNESSES} == noticing
 

@@ -52,6 +52,7 @@ DECISIONS = (
     _decided(Backing.CONDITIONAL, p.Evidence.PROVED),
     _decided(Backing.LOCKED, p.Evidence.DISPROVED),
     _decided(Backing.LOCKED, p.Evidence.INDETERMINATE),
+    _decided(Backing.SOFT, p.Evidence.CHOSEN),
 )
 
 

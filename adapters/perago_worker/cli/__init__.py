@@ -46,7 +46,7 @@ COMMANDS = {
         "Tell a run step by step, from the traces of its workers: who asked for what, what was answered, what then.",
     ),
     "audit": Entry(_LOOK, "List how every publication was settled: one record for each, for good."),
-    "policy": Entry(_LOOK, "Show the decision of the cluster on how publications are fenced."),
+    "policy": Entry(_LOOK, "Show or change the decision of the cluster on how publications are fenced."),
     "recover": Entry(
         _MEND,
         "Say what became of publications nobody finished; with --settle, --roll-back or --keep do something about it.",

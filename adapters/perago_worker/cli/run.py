@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -79,15 +79,24 @@ def run(
     ref = None if where is None else _begin_at(project, where)
     begin = partial(pipelines.start, name, pipeline, ref, given if own else {})
     steps = len(pipeline.all_steps)
-    if on:
-        view = _follow(pipelines, begin(), steps)
-    else:
-        with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
-            view = _work_off(pipelines, begin(), steps, assembled)
+    view = _follow(pipelines, begin(), steps) if on else _run_here(project, tasks, pipelines, begin, steps)
     show(view, as_json=as_json)
     if view.running:
         messages.print("stopped before its end; a `perago worker` of this project goes on with it")
     raise typer.Exit(0 if view.succeeded else 1)
+
+
+def _run_here(
+    project: Project, tasks: Registry, pipelines: Pipelines, begin: Callable[[], str], steps: int
+) -> PipelineView:
+    """Start it when a worker stands that can work it off; one whose policy changes meanwhile is started again."""
+    workflow_id = ""
+    while True:
+        with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
+            workflow_id = workflow_id or begin()
+            view = _work_off(pipelines, workflow_id, steps, assembled)
+        if not view.running or not assembled.worker.moved:
+            return view
 
 
 def _settle_definition(project: Project, pipelines: Pipelines, name: str, pipeline: PipelineSettings) -> None:

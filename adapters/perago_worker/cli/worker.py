@@ -8,6 +8,7 @@ import typer
 
 from perago_worker.cli.console import log_to_screen
 from perago_worker.cli.project import project_of
+from perago_worker.logger import log
 from perago_worker.pipelines.taskdefs import settle_drift
 from perago_worker.runtime.assembly import assemble
 from perago_worker.runtime.worker import draining_on_signals
@@ -29,6 +30,12 @@ def worker(
         project.pipelines(),
         project.settings.orchestrator.on_drift,
     )
-    with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
-        code = assembled.worker.run(until_idle=until_idle)
+    moved = True
+    code = 0
+    while moved:
+        with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
+            code = assembled.worker.run(until_idle=until_idle)
+        moved = assembled.worker.moved
+        if moved:
+            log.info("the policy of the cluster has changed: starting again under it")
     raise typer.Exit(code)

@@ -18,11 +18,12 @@ from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.ops.retention import LedgerCollector
 from perago_worker.pipelines.recovery_task import own_tasks
-from perago_worker.runtime.attempt import Runtime
+from perago_worker.runtime.attempt import Node, Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.failpoints import failpoint_from_environment, watched
 from perago_worker.runtime.liveness import lookout_for
 from perago_worker.runtime.measuring import BudgetWatch
+from perago_worker.runtime.membership import Membership
 from perago_worker.runtime.readiness import Readiness
 from perago_worker.runtime.task_log import note_listener, task_log
 from perago_worker.runtime.telemetry import instruments
@@ -46,8 +47,20 @@ class Assembled:
 def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Assembled]:
     """Make a worker; on leaving, its template process is ended and nothing of it runs any more."""
     name = worker_id()
+    membership = Membership(stack, name, settings.fence.policy)
+    with membership.open():
+        node = settle_policy(stack, settings, name)
+        membership.settle(node.epoch)
+        with _assembled(settings, stack, tasks, node, membership) as assembled:
+            yield assembled
+
+
+@contextmanager
+def _assembled(
+    settings: Settings, stack: Stack, tasks: Registry, node: Node, membership: Membership
+) -> Generator[Assembled]:
+    name = node.worker_id
     failpoint = failpoint_from_environment()
-    node = settle_policy(stack, settings, name)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     counters = instruments()
     settle_open_intents(stack, settings, name, counters)
@@ -113,6 +126,7 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Ass
             capacity=own.capacity,
             poll_interval=own.poll_interval,
             drain_limit=own.drain_limit,
+            membership=membership,
             trouble=Readiness(stack, targets_of(settings)).trouble,
         )
         bodies.warm()

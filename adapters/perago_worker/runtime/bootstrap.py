@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from typing import TypeVar
 
 from perago_core.answers import Done
+from perago_core.calls import Dialogue
 from perago_core.driver import run
 from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
 from perago_core.unanswered import asking_again
@@ -20,6 +22,9 @@ from perago_worker.stack import Stack
 
 #: Seconds for which a worker that starts asks a coordination store again that does not answer.
 UNANSWERED_START = 30.0
+
+
+T = TypeVar("T")
 
 
 class StartError(UserError):
@@ -43,12 +48,28 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
         node=name,
     )
     until = stack.clock.now() + UNANSWERED_START
-    resolved = run(asking_again(resolve(wanted), lambda: until), stack.ports())
+    resolved = run(asking_again(_telling(resolve(wanted)), lambda: until), stack.ports())
     if isinstance(resolved, PolicyFailed):
         raise StartError(f"{resolved.reason}. {resolved.next_action}")
     if resolved.disagreed:
         log.warning("this worker found something else than the stored decision it follows: %s", resolved.decision)
     return Node(name, resolved.backing, resolved.epoch, stack.coordination is not None, settings.budget.budget())
+
+
+def _telling(resolving: Dialogue[T]) -> Dialogue[T]:
+    """Tell what the first probe without a result says: it may name what to do, and thirty of them take a minute."""
+    told = False
+    try:
+        call = next(resolving)
+        while True:
+            answer = yield call
+            if call.method == "probe" and not isinstance(answer, Done) and not told:
+                told = True
+                log.warning("the store is not proved able to fence, and will be probed again: %s", answer.reason)
+            call = resolving.send(answer)
+    except StopIteration as end:
+        found: T = end.value
+        return found
 
 
 def settle_open_intents(stack: Stack, settings: Settings, actor: str, instruments: Instruments) -> None:

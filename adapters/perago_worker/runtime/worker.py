@@ -5,7 +5,7 @@ is on its way. (Conductor can do both in one request; if its answer is lost, nob
 
 SIGTERM drains: no more polls, what runs goes on to its end with its heart beating. A second SIGTERM, or the drain
 limit, stops the bodies and whatever has not begun to publish; these attempts then report that they failed, so that
-somebody else can start at once.
+somebody else can start at once. A policy that changes drains too, and the worker is then started again under it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from perago_core.answers import Done
 from perago_core.ports import Assignment, Clock, Orchestrator
 from perago_core.results import Outcome
 from perago_worker.logger import log
+from perago_worker.runtime.membership import Membership
 
 #: Runs an assignment that a poll sent at that second brought; calls the last when its body's place is free.
 Run: TypeAlias = Callable[[Assignment, float, Callable[[], object]], Outcome | None]
@@ -51,6 +52,7 @@ class Worker:
         poll_interval: float,
         drain_limit: float,
         trouble: Callable[[], str | None] = lambda: None,
+        membership: Membership | None = None,
     ) -> None:
         self._orchestrator = orchestrator
         self._run = run
@@ -64,6 +66,7 @@ class Worker:
         self._poll_interval = poll_interval
         self._drain_limit = drain_limit
         self._trouble = trouble
+        self._membership = membership
         self._draining = threading.Event()
         self._stopping = threading.Event()
         self._telling = threading.Lock()
@@ -86,7 +89,7 @@ class Worker:
         """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""
         waited = self._poll_interval
         with ThreadPoolExecutor(self._most, thread_name_prefix="attempt") as pool:
-            while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES:
+            while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES and not self.moved:
                 started = self._take(pool)
                 if started is None:
                     log.warning("polling again in %.1f s", waited)
@@ -94,7 +97,7 @@ class Worker:
                     waited = min(waited * 2, _BACKOFF_LIMIT)
                     continue
                 waited = self._poll_interval
-                if until_idle and not started and not self._running:
+                if until_idle and not started and not self._running and not self._rests:
                     break
                 if not started:
                     self._pause()
@@ -112,6 +115,8 @@ class Worker:
         if trouble is not None:
             log.warning("taking no task: %s", trouble)
             return None
+        if self._membership is not None and not self._membership.may_take(idle=not self._running):
+            return 0
         sent = self._clock.now()
         answer = self._orchestrator.poll(self._worker_id, self._task_names, free)
         if not isinstance(answer, Done):
@@ -124,6 +129,15 @@ class Worker:
             self._running.add(running)
             running.add_done_callback(partial(self._free, place))
         return len(answer.value)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the cluster's policy has changed: what runs is ended, and whoever started it starts it again."""
+        return self._membership is not None and self._membership.moved
+
+    @property
+    def _rests(self) -> bool:
+        return self._membership is not None and self._membership.rests
 
     def _free(self, place: object, _ended: object = None) -> None:
         self._places.discard(place)

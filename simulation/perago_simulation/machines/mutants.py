@@ -118,8 +118,8 @@ def _clean_anyway(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of t
     return evolve(state.known, clean=True, standing=event.standing, token=event.record.token + 1)
 
 
-def _skips_an_epoch(state: Any, event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
-    return evolve(state.known, found=evolve(event.decision, epoch=event.decision.epoch + 1))
+def _skips_an_epoch(state: Any, _event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
+    return evolve(state.known, found=proposal(state.subject, evolve(state.known, found=None)))
 
 
 def _keeps_its_own(state: Any, _event: Any) -> Any:  # noqa: ANN401  a lesson of the policy machine
@@ -176,11 +176,7 @@ _TWO, _SENDS, _PROMPT = (
     "one sends, slowest and fastest clock",
     "nobody pauses, the holder dies",
 )
-_NODES, _ONE_NODE, _REQUIRES = (
-    "two nodes, one fault",
-    "one node, production budgets, storing fails",
-    "auto beside enable",
-)
+_NODES, _ONE_NODE = "two nodes, one fault", "one node, production budgets, storing fails"
 _SWEEP, _MOVING, _AT_WORK = (
     "one sweep of anything, one fault, death",
     "one exclusive recovery of anything, one fault, death",
@@ -200,7 +196,7 @@ MUTANTS = (
     MachineMutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
     MachineMutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
     MachineMutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
-    MachineMutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _REQUIRES, learns(policy_messages.DecisionFound, _skips_an_epoch)),
+    MachineMutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _NODES, learns(policy_messages.DecisionAbsent, _skips_an_epoch)),
     MachineMutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(Unknown, _probe_spends_stores)),
     MachineMutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
     MachineMutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),

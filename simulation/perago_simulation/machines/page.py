@@ -10,7 +10,7 @@ from attrs import AttrsInstance, fields
 
 from perago_core.answers import Done, NotDone, Unknown
 from perago_simulation.machines.mutants import MUTANTS
-from perago_simulation.machines.scenes import AGREEMENT, LOCK, SCENES, SWEEPING, MachineKind, Scene
+from perago_simulation.machines.scenes import AGREEMENT, CHANGING, LOCK, SCENES, SWEEPING, MachineKind, Scene
 from perago_simulation.machines.search import Explored
 from perago_simulation.machines.witnesses import WITNESSES
 
@@ -26,13 +26,15 @@ _FEW = 6
 _TITLES = {
     LOCK.name: "The lock: S-23, S-24, S-25, L-04",
     AGREEMENT.name: "The policy: S-26 to S-29, L-05",
+    CHANGING.name: "A policy that changes: S-26, S-27, L-05",
     SWEEPING.name: "Recovery: S-19 to S-22, L-06 to L-08",
 }
 
 
 def cluster_text(*, full: bool = False) -> str:
     """Give the whole page. With ``full`` also the scenes that take minutes."""
-    return "\n".join([_HEAD, *(line for kind in (LOCK, AGREEMENT, SWEEPING) for line in _section(kind, full=full))])
+    kinds = (LOCK, AGREEMENT, CHANGING, SWEEPING)
+    return "\n".join([_HEAD, *(line for kind in kinds for line in _section(kind, full=full))])
 
 
 def _section(kind: MachineKind, *, full: bool) -> Iterator[str]:

@@ -34,7 +34,16 @@ from perago_core.policy import (
     outcome,
     perform,
 )
-from perago_core.policy.state import PREFIX, PROBES_AUTO, PROBES_ENABLE, STORES, backoff, decision_key, decode_decision
+from perago_core.policy.state import (
+    CHOSEN,
+    PREFIX,
+    PROBES_AUTO,
+    PROBES_ENABLE,
+    STORES,
+    backoff,
+    decision_key,
+    decode_decision,
+)
 from perago_core.ports import Entry
 from perago_core.value import Value
 from perago_simulation.machines.conversations import Answers, Concluded, Conversations, Perform, Runner, Running
@@ -203,9 +212,8 @@ class Policies(Cluster):
         assert isinstance(found, Concluded)
         pinned = resolved(node.running)
         assert isinstance(pinned, Resolved)
-        # ``soft`` and ``disable`` pin no decision, so none can have moved.
         epoch: Answer[int] = found.value
-        same = isinstance(epoch, Done) and (pinned.decision is None or epoch.value == pinned.epoch)
+        same = isinstance(epoch, Done) and epoch.value == pinned.epoch
         return node._replace(stage=Stage.PUBLISHING if same else Stage.ENDED, answers=())
 
     def mortal(self, world: ClusterWorld, index: int) -> bool:
@@ -280,8 +288,7 @@ def _nobody_alone(policies: Policies, _before: ClusterWorld, _label: Label, afte
     for index, node in enumerate(after.processes):
         found = resolved(node.running)
         policy = policies.bounds.policies[index]
-        excepted = policy in {Policy.SOFT, Policy.DISABLE}
-        excepted = excepted or (policy is Policy.ENABLE and not policies.bounds.coordination)
+        excepted = policy in {Policy.SOFT, Policy.ENABLE} and not policies.bounds.coordination
         if isinstance(found, Resolved) and found.decision is None and not excepted:
             return f"{policies.names[index]} decided alone for {found.backing.value}"
     return None
@@ -293,7 +300,8 @@ def _proof_or_spent(policies: Policies, _before: ClusterWorld, label: Label, aft
         return None
     index = policies.names.index(label.actor)
     node: PolicyNode = after.processes[index]
-    silent = node.running.state.known.evidence is Evidence.INDETERMINATE
+    chosen = policies.bounds.policies[index] in CHOSEN
+    silent = not chosen and node.running.state.known.evidence is Evidence.INDETERMINATE
     if silent and node.probes != policies.bounds.budget(index):
         return f"{label.actor} stores a fallback after {node.probes} probes"
     return None

@@ -19,9 +19,11 @@ from perago_core.policy.run import perform as policy_talk
 from perago_core.recovery import RECOVERY, Mode
 from perago_core.recovery.run import perform as recovery_talk
 from perago_core.value import Value
+from perago_simulation.machines import changes as change_promises
 from perago_simulation.machines import locks as lock_promises
 from perago_simulation.machines import policies as policy_promises
 from perago_simulation.machines import recoveries as recovery_promises
+from perago_simulation.machines.changes import ChangeBounds, Changes
 from perago_simulation.machines.lake import COMMITS, EU, MAIN, TASKS
 from perago_simulation.machines.locks import LockBounds, Locks
 from perago_simulation.machines.model import Cluster
@@ -43,6 +45,7 @@ class MachineKind(Value):
 
 LOCK = MachineKind("lease", LEASE, lease_talk, Locks, lock_promises.PROMISES)
 AGREEMENT = MachineKind("policy", POLICY, policy_talk, Policies, policy_promises.PROMISES)
+CHANGING = MachineKind("change", POLICY, policy_talk, Changes, change_promises.PROMISES)
 SWEEPING = MachineKind("recovery", RECOVERY, recovery_talk, Recoveries, recovery_promises.PROMISES)
 
 
@@ -65,14 +68,15 @@ class Scene(Value):
         return explore(self.cluster(), self.kind.promises)
 
 
-_AUTO, _ENABLE, _DISABLE = Policy.AUTO, Policy.ENABLE, Policy.DISABLE
+_AUTO, _ENABLE, _DISABLE, _SOFT = Policy.AUTO, Policy.ENABLE, Policy.DISABLE, Policy.SOFT
 _SETTLE, _KEEP, _EXCLUSIVE, _PROBE = Mode.SETTLE_ONLY, Mode.KEEP, Mode.EXCLUSIVE, Mode.PROBE
 _EVERY = tuple((task, (head,)) for task in TASKS for head in COMMITS)
 _SLOWEST, _FASTEST = 0.75, 1.5
 _BEYOND = "a clock slower than the margin allows outlives its lease (N-10)"
 _STRAGGLER = "the last request of a dead holder takes longer than its lease and takes the token from the successor, whose own lease then runs out unused: one more time to live"
 _LATE_RECORD = "the first of two equal requests arrives after the second was answered and the intent was closed; the record is then read by nobody (a leak, no wrong verdict)"
-_QUIESCENCE = "`enable` replaces an unproved `locked` by the next epoch while somebody publishes under the old one; it must be started while nobody does"
+_LATE_CHANGE = "whoever changes the policy dies, and its last request, the next epoch, lands after its announcement has ended and the workers have gone on"
+_FORCED = "an attempt that had compared its epoch publishes while a worker that started anew publishes under the next one: that is what the grounds are asked for"
 
 # fmt: off
 SCENES = (
@@ -98,8 +102,16 @@ SCENES = (
     Scene("two nodes that fail on silence", AGREEMENT, PolicyBounds((_AUTO, _AUTO), (ANYTHING,) * 2, silent=OnIndeterminate.FAIL, faults=1, probes=2, stores=2)),
     Scene("two nodes that require it", AGREEMENT, PolicyBounds((_ENABLE, _ENABLE), (ANYTHING,) * 2, faults=1, probes=2, stores=2)),
     Scene("three nodes, any probe", AGREEMENT, PolicyBounds((_AUTO, _AUTO, _AUTO), (ANYTHING,) * 3, probes=1, stores=2)),
-    Scene("auto beside enable", AGREEMENT, PolicyBounds((_AUTO, _ENABLE), (ANYTHING,) * 2, faults=1, probes=2, stores=2), {"S-26": _QUIESCENCE}),
-    Scene("auto beside disable", AGREEMENT, PolicyBounds((_AUTO, _DISABLE), (ANYTHING,) * 2, probes=2, stores=2), {"S-26": "`disable` never looks at the decision; one cluster has one policy"}),
+    Scene("auto beside enable", AGREEMENT, PolicyBounds((_AUTO, _ENABLE), (ANYTHING,) * 2, faults=1, probes=2, stores=2)),
+    Scene("auto beside disable", AGREEMENT, PolicyBounds((_AUTO, _DISABLE), (ANYTHING,) * 2, probes=2, stores=2)),
+    Scene("disable beside soft", AGREEMENT, PolicyBounds((_DISABLE, _SOFT), ((),) * 2, faults=1, stores=2)),
+    Scene("a choice, no coordination store", AGREEMENT, PolicyBounds((_DISABLE, _SOFT), ((),) * 2, coordination=False)),
+    Scene("two workers, the policy changes", CHANGING, ChangeBounds((_AUTO, _AUTO), (_DISABLE,))),
+    Scene("one worker, the policy changes, one fault", CHANGING, ChangeBounds((_AUTO,), (_DISABLE,), faults=1)),
+    Scene("one worker, the policy changes, one dies", CHANGING, ChangeBounds((_AUTO,), (_DISABLE,), crashes=1)),
+    Scene("two workers, the policy changes, one dies", CHANGING, ChangeBounds((_AUTO, _AUTO), (_DISABLE,), looks=0, crashes=1), {"S-26": _LATE_CHANGE}, full=True),
+    Scene("two people change the policy", CHANGING, ChangeBounds((_AUTO,), (_DISABLE, _SOFT), publications=2)),
+    Scene("the policy changes by force", CHANGING, ChangeBounds((_AUTO, _AUTO), (_DISABLE,), forced=True, looks=0), {"S-26": _FORCED}),
     Scene("two nodes, production budgets, nothing answers", AGREEMENT, PolicyBounds((_AUTO, _AUTO), ((SILENT,), (SILENT,))), full=True),
     Scene("three nodes, two probes each", AGREEMENT, PolicyBounds((_AUTO, _AUTO, _AUTO), (ANYTHING,) * 3, probes=2, stores=2), full=True),
 

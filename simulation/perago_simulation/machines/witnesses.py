@@ -128,7 +128,7 @@ WITNESSES = (
     Witness("L-04", "a successor takes a dead holder's place", "nobody pauses, the holder dies", _succeeded),
     Witness("S-26", "two nodes publish at the same time", "two nodes, one fault", _both_publish),
     Witness("S-27", "a node follows a decision that is not what it found itself", "two nodes, one fault", _found_anothers),
-    Witness("S-27b", "a second epoch", "auto beside enable", _second_epoch),
+    Witness("S-27b", "a second epoch", "two workers, the policy changes", _second_epoch),
     Witness("S-27c", "a node follows a decision that is not what it found itself", "two nodes, one fault", _found_anothers),
     Witness("S-28", "a node that cannot read the decision does not start", "two nodes, one fault", _in(PolicyPhase.UNREADABLE)),
     Witness("S-29", "the budget of storing is spent", "one node, production budgets, storing fails", _in(PolicyPhase.UNAGREED)),

@@ -23,6 +23,10 @@ BOUNDS: tuple[float, ...] = (
 #: The call that moves a branch, and those between its answer and the end of the reserve for completion.
 PUBLISH = "store.publish"
 COMPLETION = ("store.look", "orchestrator.report", "orchestrator.reload")
+#: What is done under a lease before the head is read: fence 3, revocation, barrier; and what is done for the lease.
+SAFEGUARDS = ("orchestrator.reload", "store.staging_names", "store.drop", "store.barrier")
+GRANT, RENEWAL = "coordination.grant", "coordination.keep_alive"
+_HEAD = "store.head"
 #: How many publications must be measured before their p99 says anything about a budget.
 ENOUGH = 20
 
@@ -96,14 +100,21 @@ def fitted(budget: PublishBudget, observed: Mapping[str, CallTimes]) -> PublishB
     publish_p99 = max(budget.publish_p99, _p99(observed, PUBLISH))
     publish_timeout = max(budget.publish_timeout, publish_p99 + budget.margin)
     completion = sum(_p99(observed, call) for call in COMPLETION)
+    # Beside the attempt a lease is looked after ten times in its life, so a tenth may have passed before a renewal.
+    leased = publish_timeout + budget.margin + budget.lease_margin + _p99(observed, _HEAD) + _p99(observed, RENEWAL)
     return evolve(
         budget,
         publish_p99=publish_p99,
         publish_timeout=publish_timeout,
         completion_reserve=max(budget.completion_reserve, completion),
-        lease_ttl=max(budget.lease_ttl, publish_timeout + budget.lease_margin),
+        lease_ttl=max(budget.lease_ttl, ceil(leased / 0.9 * 10) / 10),
         takeover_wait=max(budget.takeover_wait, publish_timeout + budget.margin),
     )
+
+
+def safeguards(observed: Mapping[str, CallTimes]) -> float:
+    """Give how long the safeguards under a lease take together, each by its p99."""
+    return sum(_p99(observed, call) for call in SAFEGUARDS)
 
 
 def _p99(observed: Mapping[str, CallTimes], call: str) -> float:

@@ -17,7 +17,17 @@ from perago_core.budget import PublishBudget
 from perago_core.calls import Call
 from perago_core.driver import Timed
 from perago_core.machine import codec
-from perago_core.measured import BOUNDS, COMPLETION, PUBLISH, CallTimes, Measured, fitted, summed
+from perago_core.measured import (
+    BOUNDS,
+    COMPLETION,
+    PUBLISH,
+    SAFEGUARDS,
+    CallTimes,
+    Measured,
+    fitted,
+    safeguards,
+    summed,
+)
 from perago_core.ports import Clock
 from perago_core.results import Completed
 from perago_core.values import Backing
@@ -164,3 +174,11 @@ def test_what_is_too_short_is_raised_and_the_rest_follows(p99: float) -> None:
 def test_the_reserve_holds_what_comes_after_a_publication() -> None:
     observed = summed(times(5.0, call=call) for call in COMPLETION)
     assert fitted(PublishBudget(), observed) == evolve(PublishBudget(), completion_reserve=15.0)
+
+
+def test_a_lease_outlives_what_is_asked_under_it_although_it_is_renewed_beside_that() -> None:
+    """Reading the head and the request after it, an unanswered tenth of its life, and the renewal itself."""
+    observed = summed([times(2.0, call="store.head"), times(3.0, call="coordination.keep_alive")])
+    assert fitted(PublishBudget(), observed).lease_ttl == 14.5
+    assert safeguards(summed(times(3.0, call=call) for call in SAFEGUARDS)) == 12.0
+    assert fitted(PublishBudget(), summed([times(9.0, call="store.barrier")])) == PublishBudget()

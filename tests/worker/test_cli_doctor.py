@@ -113,9 +113,31 @@ def test_the_budget_is_judged_by_what_was_measured(project: Project) -> None:
     measure(project, *[4.8] * 10)
     short = findings(project)["budget"]
     assert (short.fine, short.found) == (False, "30 publications took 20 ms (p50) to 4.8 s (p99)")
-    assert short.fix == "set in [budget]: publish_timeout = 5.8, publish_p99 = 4.8"
-    corrected = {"publish_timeout": 5.8, "publish_p99": 4.8}
+    assert short.fix == "set in [budget]: publish_timeout = 5.8, publish_p99 = 4.8, lease_ttl = 10.4"
+    corrected = {"publish_timeout": 5.8, "publish_p99": 4.8, "lease_ttl": 10.4}
     assert findings(project, budget=corrected)["budget"].fine, "following the advice helps"
+
+
+def test_a_lease_is_judged_by_what_is_done_under_it_and_for_it(project: Project) -> None:
+    """Only where there was one. A long barrier is fine: the lease is renewed beside it; a slow renewal is not."""
+    measure(project, 0.02)
+    assert "lease" not in findings(project)
+    folder = project.folder / ".perago" / "trace"
+
+    def measured(renewal: float) -> None:
+        taken = {"coordination.grant": 0.1, "store.barrier": 9.0, "orchestrator.reload": 0.3}
+        calls = [CallTimes(name).with_call(seconds) for name, seconds in taken.items()]
+        calls.append(CallTimes("coordination.keep_alive").with_call(renewal))
+        (folder / "lease.jsonl").write_text(dumps(Measured(tuple(calls))) + "\n", encoding="utf-8")
+
+    measured(0.01)
+    long = findings(project)["lease"]
+    assert long.fine
+    assert "fence 3, revocation and barrier take 9.3 s (p99) under a lease of 10 s, of which 8 s count" in long.found
+    measured(3.0)
+    slow = findings(project)["lease"]
+    assert not slow.fine
+    assert findings(project, budget={"lease_ttl": float(slow.fix.split()[-1])})["lease"].fine
 
 
 def test_traces_without_measurements_are_passed_over(project: Project) -> None:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from perago_core.answers import Done
 from perago_core.budget import PublishBudget
-from perago_core.measured import ENOUGH, PUBLISH, CallTimes, fitted
+from perago_core.measured import ENOUGH, GRANT, PUBLISH, RENEWAL, CallTimes, fitted, safeguards
 from perago_core.policy import Capability
 from perago_core.ports import BranchCreator, Cautioned, Coordination, Store
 from perago_core.values import Target
@@ -186,6 +186,8 @@ def _budget(settings: Settings, tasks: Callable[[], Mapping[str, TaskDefinition]
     budget = settings.budget.budget()
     found = measurements(settings.worker.trace)
     yield _measured_budget(budget, found)
+    if GRANT in found:
+        yield _lease(budget, found)
     slowest = sorted(
         (each for name, each in found.items() if not name.startswith("workspace.")),
         key=lambda each: each.quantile(0.99),
@@ -213,6 +215,18 @@ def _measured_budget(budget: PublishBudget, found: Mapping[str, CallTimes]) -> F
     if proposed == budget:
         return Finding("budget", fine=True, found=f"{observed}; it fits")
     return Finding("budget", fine=False, found=observed, fix=f"set in [budget]: {difference(budget, proposed)}")
+
+
+def _lease(budget: PublishBudget, found: Mapping[str, CallTimes]) -> Finding:
+    """Compare the lease with what is done under it, which it outlives only while renewals are answered."""
+    fitting = fitted(budget, found).lease_ttl
+    fits = fitting == budget.lease_ttl
+    renewal = found.get(RENEWAL, CallTimes(RENEWAL)).quantile(0.99)
+    told = (
+        f"fence 3, revocation and barrier take {safeguards(found):.1f} s (p99) under a lease of {budget.lease_ttl:g} "
+        f"s, of which {budget.lease_ttl - budget.lease_margin:g} s count; renewals beside them take {shown(renewal)}"
+    )
+    return Finding("lease", fine=fits, found=told, fix="" if fits else f"set in [budget]: lease_ttl = {fitting:g}")
 
 
 def _caution(coordination: Coordination) -> str:

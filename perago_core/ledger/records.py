@@ -50,8 +50,8 @@ class SettlementKind(Enum):
         return self in {SettlementKind.ACCEPTED, SettlementKind.ROLLED_FORWARD}
 
     @property
-    def waits_for_a_person(self) -> bool:
-        """Say whether somebody has yet to do something about it, so that its records are never collected."""
+    def is_kept_for_good(self) -> bool:
+        """Say whether its records are never collected: an alarm, or the only word that a commit was never accepted."""
         return self in {SettlementKind.ACCEPTED_LOST, SettlementKind.ABANDONED}
 
 

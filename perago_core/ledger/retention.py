@@ -4,9 +4,10 @@ A publication leaves a settlement, an audit record and, if it was maintenance, t
 No publication reads what is older than its input, so keeping all of it costs room only; but a coordination store has
 little of that. The audit record is found last and goes last: it says when, and what else there is to remove.
 
-What is not over stays, however old: an intent that somebody may still settle, and a settlement that waits for a person
-(``SettlementKind.waits_for_a_person``). A settlement that is gone can be written anew by a process that was paused in
-the middle of settling for longer than ``Retention.settled``; it says what that process saw, and moves nothing.
+What is not over stays, however old: an intent that somebody may still settle, and a settlement that says of a branch
+what nothing else does (``SettlementKind.is_kept_for_good``). A settlement that is gone can be written anew by a process
+that was paused in the middle of settling for longer than ``Retention.settled``; it says what that process saw, and
+moves nothing.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def collect(retention: Retention, *, after: str = "", limit: int, dry_run: bool 
     total = Collected(len(entries), after=entries[-1].key if len(entries) == limit else "")
     for entry in entries:
         audit = decode(Audit, entry)
-        if isinstance(audit, Unreadable) or audit.kind.waits_for_a_person:
+        if isinstance(audit, Unreadable) or audit.kind.is_kept_for_good:
             continue
         if _is_past(now - audit.at, retention.settled):
             gone = yield from _collect_one(audit, entry, dry_run, _is_past(now - audit.at, retention.audit))

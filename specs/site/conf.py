@@ -50,7 +50,8 @@ pygments_dark_style = "monokai"
 NAVIGATION = {
     "Guide": ["specs/guide/README", "specs/guide/tutorial"],
     "How to": [
-        f"specs/guide/howto/{name}" for name in ("spark", "cluster", "embed", "own-store", "recover", "counterexample")
+        f"specs/guide/howto/{name}"
+        for name in ("spark", "cluster", "embed", "own-store", "recover", "measure", "counterexample")
     ],
     "Reference": [f"specs/guide/reference/{name}" for name in ("commands", "configuration", "output", "failpoints")],
     "Explanation": [

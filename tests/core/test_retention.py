@@ -67,9 +67,9 @@ def test_evidence_is_never_kept_for_less_than_what_it_is_evidence_of() -> None:
             Retention(settled=settled, audit=audit)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in K if kind.waits_for_a_person])
-def test_what_waits_for_a_person_is_never_collected(kind: SettlementKind) -> None:
-    """Seed 004: an abandoned publication can be rolled back, and a lost result is an alarm, however old they are."""
+@pytest.mark.parametrize("kind", [kind for kind in K if kind.is_kept_for_good])
+def test_what_is_kept_for_good_is_never_collected(kind: SettlementKind) -> None:
+    """An abandoned publication is still on the branch, and a lost result is an alarm, however old they are."""
     world = past("op-1", kind=kind, ago=1e9)
     before = world.entries
     assert done(run(collect(SHORT, limit=10), world)).removed == 0

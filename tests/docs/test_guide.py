@@ -28,12 +28,13 @@ def test_the_pages_with_commands_are_played() -> None:
     """A page that shows a prompt and is not played would be a promise nobody keeps."""
     assert [page for page in pages() if "```console" in text(page)] == [
         f"{GUIDE}/howto/counterexample.md",
+        f"{GUIDE}/howto/measure.md",
         f"{GUIDE}/howto/recover.md",
         f"{GUIDE}/tutorial.md",
     ]
 
 
-@pytest.mark.parametrize("page", ["tutorial", "howto/recover", "howto/counterexample"])
+@pytest.mark.parametrize("page", ["tutorial", "howto/recover", "howto/measure", "howto/counterexample"])
 def test_a_page_happens_as_it_is_written(page: str, tmp_path: Path) -> None:
     for block in BLOCK.finditer(text(f"{GUIDE}/{page}.md")):
         if block["language"] == "console":

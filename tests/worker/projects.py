@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from perago_core.answers import Answer, Done
 from perago_core.values import CommitRef, Target
-from perago_worker.cli import app
+from perago_worker.cli import app, console
 from perago_worker.config.load import load
 from perago_worker.pipelines.embedded import EmbeddedPipelines
 from perago_worker.pipelines.protocol import PipelineView, pipelines_of
@@ -27,6 +27,8 @@ from perago_worker.stack import Stack, open_stack
 
 MAIN = Target("lake", "main")
 _NUMBERS = count(1)
+#: Imported before any command is: a console keeps the width of the terminal it is imported under.
+CONSOLES = (console.out, console.messages)
 _ROOT = Path(__file__).parents[2]
 
 TASKS = '''

@@ -83,6 +83,11 @@ MISTAKES = {
     "neither pipeline nor task": (("run", "nothing"), "found 'nothing'. pipelines: both, broken; tasks: write, total"),
     "params that are no JSON": (("run", "write", "--params", "{"), "--params must be a JSON object"),
     "params that are no object": (("run", "write", "--params", "[1]"), "--params must be a JSON object"),
+    "a param nobody reads": (("run", "write", "--param", "cuont=2"), "no parameter 'cuont'; did you mean 'count'?"),
+    "a param of a pipeline nobody reads": (
+        ("run", "both", "--param", "txt=2"),
+        "no parameter 'txt'; did you mean 'text'?",
+    ),
     "a param without a value": (("run", "write", "--param", "count"), "--param must read NAME=VALUE"),
     "a target that is none": (("run", "write", "--target", "main"), "expected REPOSITORY/BRANCH, e.g. lake/main"),
     "a pipeline with a target": (("run", "both", "--target", "a/b"), "--target is for single tasks"),

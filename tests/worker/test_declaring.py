@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from attrs import evolve
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from perago_worker.api.task import TaskDefinition, Workspace, definition_of, task
 from perago_worker.config.load import SettingsError
 from perago_worker.config.settings import PipelineSettings, StepSettings
-from perago_worker.pipelines.checks import check_pipeline, quoted
+from perago_worker.pipelines.checks import check_params, check_pipeline, quoted
+
+
+class Params(BaseModel):
+    count: int = 0
+    rows: str = ""
+    n: int = Field(default=0, validation_alias="number", serialization_alias="number")
+
+
+class Open(BaseModel, extra="allow"):
+    """Takes whatever is given."""
+
+
+@task(name="open")
+def _open(params: Open) -> int:
+    return len(params.model_dump())
 
 
 def _task(name: str, *, read_only: bool = False) -> TaskDefinition:
     @task(name=name, workspace=Workspace(read_only=read_only))
-    def body(workspace: Path) -> int:
-        return len(workspace.name)
+    def body(workspace: Path, params: Params) -> int:
+        return len(workspace.name) + params.count
 
     found = definition_of(body)
     assert found is not None
@@ -54,6 +70,8 @@ WRONG = (
     (_pipeline(_step("write", "a.b")), "letters, digits, '_' and '-'"),
     (_pipeline(_step("write", n="${look.result.n}"), _step("look")), "and only params came before it"),
     (_pipeline(_beside(_step("look"), _step("write", n="${look.result.n}"))), "and only params came before it"),
+    (_pipeline(_step("write", cuont=1)), "task write has no parameter 'cuont'; did you mean 'count'?"),
+    (_pipeline(_step("write", zzz=1)), "task write has no parameter 'zzz'; it has count, n, number, rows"),
 )
 
 
@@ -67,6 +85,32 @@ def test_a_pipeline_that_cannot_run_says_what_to_change(pipeline: PipelineSettin
     with pytest.raises(SettingsError, match="pipeline p: ") as raised:
         check_pipeline("p", pipeline, TASKS)
     assert says in str(raised.value)
+
+
+PARAMETERS: tuple[tuple[PipelineSettings, dict[str, int], str], ...] = (
+    (_pipeline(_step("write", count="${params.rows}")), {"rows": 5}, ""),
+    (_pipeline(_step("write", count="${params.rows}")), {"row": 5}, "has no parameter 'row'; did you mean 'rows'?"),
+    (_pipeline(_step("write", count="${params.rows}")), {}, "needs --param rows=VALUE"),
+    (_pipeline(_step("write")), {"rows": 5}, "has no parameter 'rows'; it has none"),
+)
+
+
+@pytest.mark.parametrize(("pipeline", "given", "says"), PARAMETERS)
+def test_a_pipeline_is_given_the_parameters_its_steps_quote_and_no_other(
+    pipeline: PipelineSettings, given: dict[str, int], says: str
+) -> None:
+    """Counterexample, seen: a mistyped one was ignored, and a wrong result was published with exit code 0."""
+    if not says:
+        check_params("p", pipeline, given)
+        return
+    with pytest.raises(SettingsError, match=re.escape(says)):
+        check_params("p", pipeline, given)
+
+
+def test_a_task_that_takes_whatever_is_given_is_given_it() -> None:
+    found = definition_of(_open)
+    assert found is not None
+    check_pipeline("p", _pipeline(_step("open", anything=1)), {"open": found})
 
 
 def test_every_mistake_is_told_at_once() -> None:

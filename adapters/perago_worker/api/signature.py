@@ -37,6 +37,20 @@ class Signature:
     result: TypeAdapter[Any]
     is_async: bool
 
+    @property
+    def param_names(self) -> frozenset[str] | None:
+        """Name the parameters that are read, by field and by alias; ``None``: whatever is given."""
+        if self.params is None:
+            return frozenset()
+        found: set[str] = set()
+        for by_alias in (True, False):
+            schema = self.params.json_schema(by_alias=by_alias)
+            schema = schema.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)
+            if "properties" not in schema or schema.get("additionalProperties"):
+                return None
+            found |= schema["properties"].keys()
+        return frozenset(found)
+
 
 def signature_of(function: Callable[..., Any], name: str, *, has_workspace: bool) -> Signature:
     """Read the annotations of a task's function, or say what is wrong with them."""

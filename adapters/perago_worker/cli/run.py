@@ -25,7 +25,7 @@ from perago_worker.cli.project import Project, project_of, target_of
 from perago_worker.cli.render import show
 from perago_worker.config.settings import PipelineSettings, StepSettings, rolls_back
 from perago_worker.ops.recover import tidy_up
-from perago_worker.pipelines.checks import check_pipeline
+from perago_worker.pipelines.checks import check_params, check_pipeline
 from perago_worker.pipelines.protocol import Pipelines, PipelineView, head_of
 from perago_worker.pipelines.taskdefs import settle_drift
 from perago_worker.runtime.assembly import Assembled, assemble
@@ -70,6 +70,8 @@ def run(
         _single(project, tasks, name, given, target) if own is None else (own, Target(own.repository, own.branch))
     )
     check_pipeline(name, pipeline, tasks)
+    if own is not None:
+        check_params(name, own, given)
     pipelines = project.pipelines()
     if not on:
         settle_drift(project.all_tasks(), pipelines, project.settings.orchestrator.on_drift)

@@ -8,7 +8,8 @@ input, and an orchestrator that knows only lines of steps may run them in this o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeGuard
 
 from perago_worker.api.task import TaskDefinition
@@ -19,15 +20,29 @@ QUOTATION = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 #: What quotations call the parameters of the pipeline, and what Conductor calls the workflow itself.
 _TAKEN = frozenset({"params", "workflow"})
+_OWN = re.compile(r"params\.[^.]")
 
 
 def check_pipeline(name: str, pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> None:
     """Raise ``SettingsError``, one line for each mistake, if the pipeline cannot be run with these tasks."""
     mistakes = [
-        f"pipeline {name}: {each}" for each in (*_names(pipeline), *_tasks(pipeline, tasks), *_quotes(pipeline))
+        f"pipeline {name}: {each}"
+        for each in (*_names(pipeline), *_tasks(pipeline, tasks), *_quotes(pipeline), *_unread(pipeline, tasks))
     ]
     if mistakes:
         raise SettingsError("\n".join(mistakes))
+
+
+def check_params(name: str, pipeline: PipelineSettings, given: Mapping[str, Any]) -> None:
+    """Raise ``SettingsError`` unless a pipeline is given exactly the parameters its steps quote.
+
+    Counterexample, seen: ``perago run orders --param row=5`` ran with what the steps say, and exit code 0.
+    """
+    wanted = {path.split(".")[1] for step in pipeline.all_steps for path in quoted(step.params) if _OWN.match(path)}
+    for each in sorted(given.keys() - wanted):
+        raise SettingsError(f"pipeline {name} has no parameter {each!r}; {_instead(each, wanted)}")
+    for each in sorted(wanted - given.keys()):
+        raise SettingsError(f"pipeline {name} needs --param {each}=VALUE: a step quotes it")
 
 
 def quoted(params: object) -> Iterator[str]:
@@ -79,6 +94,21 @@ def _quotes(pipeline: PipelineSettings) -> Iterator[str]:
                 if path.partition(".")[0] not in earlier:
                     yield f"step {step.label} quotes ${{{path}}}, and only {', '.join(sorted(earlier))} came before it"
         earlier |= {step.label for step in stage}
+
+
+def _unread(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> Iterator[str]:
+    """Name what a step gives to a task that would not read it, and so do what nobody asked for."""
+    for step in pipeline.all_steps:
+        known = tasks[step.task].signature.param_names if step.task in tasks else None
+        for each in () if known is None else sorted(step.params.keys() - known):
+            yield f"task {step.task} has no parameter {each!r}; {_instead(each, known or ())}"
+
+
+def _instead(name: str, known: Collection[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"it has {', '.join(sorted(known))}" if known else "it has none"
 
 
 def _all(steps: list[StepSettings]) -> str:

@@ -134,6 +134,10 @@ def test_a_barrier_nearly_as_long_as_the_lease_publishes_at_the_first_attempt(
     assert world.history() == [result.result.ref, INPUT]
 
 
+on_sqlite = pytest.mark.parametrize("coordination", ["sqlite"], indirect=True)
+
+
+@on_sqlite
 def test_without_anybody_beside_it_that_barrier_loses_the_lease(coordination: Coordination) -> None:
     """What the thread is for: were it never started, the test above would say so."""
     result = published(World(), coordination, sync=True, kept=False)
@@ -141,6 +145,7 @@ def test_without_anybody_beside_it_that_barrier_loses_the_lease(coordination: Co
     assert result.result.refusal.classification in {Classification.LEASE_LOST, Classification.LEASE_TOO_SHORT}
 
 
+@on_sqlite
 @pytest.mark.parametrize("answer", [Done(value=False), Unknown("cut off")], ids=["gone", "unanswered"])
 def test_a_lease_that_is_lost_during_a_long_call_refuses_and_stays_lost(
     coordination: Coordination, answer: object

@@ -9,9 +9,10 @@ Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vec
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
 looks after it), ``windows.md`` (what comes of dying at each point), the reference pages of ``guide/``. With ``--full``
-also ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each step is for), ``cluster.md`` (policy,
-lease and recovery machines of several processes over one coordination store), ``kill-matrix.md`` and
-``kill-matrix-lakefs.md`` (real workers killed and stopped everywhere, on the embedded stack and on a real lakeFS).
+also ``wide.md`` (the ladder in wider bounds), ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each
+step is for), ``cluster.md`` (policy, lease and recovery machines of several processes over one coordination store),
+``kill-matrix.md`` and ``kill-matrix-lakefs.md`` (real workers killed and stopped everywhere, on the embedded stack and
+on a real lakeFS).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from perago_core.machine.description import describe, digest, mermaid  # noqa: E
 from perago_simulation.catalogue.ablation import ablation  # noqa: E402  as above
 from perago_simulation.catalogue.clauses import properties_text  # noqa: E402  as above
 from perago_simulation.catalogue.ladder import ladder_text, standard_ladder  # noqa: E402  as above
+from perago_simulation.catalogue.wide import wide_text  # noqa: E402  as above
 from perago_simulation.catalogue.windows import windows_text  # noqa: E402  as above
 from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
 from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
@@ -63,6 +65,7 @@ def matrices() -> Mapping[str, Callable[[], str]]:
     from tests.support.crash.matrix_page import kill_matrix  # noqa: PLC0415  only these need the runtime
 
     return {
+        "wide.md": wide_text,
         "mutants.md": mutant_table,
         "ablation.md": ablation,
         "cluster.md": partial(cluster_text, full=True),

@@ -71,6 +71,7 @@ def test_conditional_and_locked_lose_nothing_but_to_a_stranger_or_a_copy() -> No
     """
     branch = {"S-01", "S-02", "S-02b", "S-03", "S-04", "S-15"}
     around = ("next workflow, not pinned", "S-02")  # refused, and a person looks: nothing accepted is touched
+    beside = ("side by side, a crash", "S-01")  # on `conditional`: two workflows at a time are strangers to each other
     found = {
         (environment, clause)
         for backing, environment, clause in holes(standard_ladder())
@@ -83,7 +84,9 @@ def test_conditional_and_locked_lose_nothing_but_to_a_stranger_or_a_copy() -> No
         ("re-sent publication", "S-02b"),
         ("rerun after collection", "S-02b"),
         around,
+        beside,
     }
+    assert {backing for backing, *hole in holes(standard_ladder()) if tuple(hole) == beside} == {"soft", "conditional"}
 
 
 def test_the_ledger_changes_no_verdict() -> None:

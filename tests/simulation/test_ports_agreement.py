@@ -76,6 +76,37 @@ def follow(chosen: Setting, choices: Sequence[int]) -> tuple[Twin, World]:
     return twin, explored
 
 
+#: Small enough for every move of every world: a crash, a second attempt, a lost answer, intents, the lease.
+EXHAUSTIVE = {
+    "a crash, a ledger": {"attempts": 1, "crashes": 1, "pauses": False, "ledger": True, "no_ops": True},
+    "two attempts": {"attempts": 2, "crashes": 1, "pauses": False},
+    "a lost answer": {"attempts": 1, "crashes": 0, "losses": 1, "pauses": False, "no_ops": True},
+}
+
+
+@every_backing
+@pytest.mark.parametrize("environment", EXHAUSTIVE)
+def test_they_agree_on_every_move_of_every_world_within_small_bounds(backing: Backing, environment: str) -> None:
+    """What is told in short, intents and the lease, is what the conversations do to the coordination store."""
+    chosen = setting(backing, **EXHAUSTIVE[environment])
+    model, compared = Model(chosen), 0
+    ways: dict[World, tuple[Label, ...]] = {world: (label,) for label, world in moves(model, None)}
+    following = list(ways)
+    while following:
+        explored = following.pop(0)
+        for label, after in moves(model, explored):
+            way = (*ways[explored], label)
+            twin = Twin(chosen)
+            for each in way:
+                twin.follow(each)
+            twin.compare(after)
+            compared += 1
+            if after not in ways:
+                ways[after] = way
+                following.append(after)
+    assert compared >= len(ways) > len(model.fired)
+
+
 def verdicts(chosen: Setting, explored: World) -> dict[str, str | None]:
     return {each.id: each.judge(chosen, explored) for each in PROPERTIES}
 

@@ -54,6 +54,8 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
     "next workflow, not pinned": {
         "attempts": 2, "crashes": 2, "pauses": False, "no_ops": True, "workflows": 2, "pinned": False,
     },
+    "workflows side by side": {"attempts": 1, "crashes": 0, "no_ops": True, "workflows": 2, "abreast": True},
+    "side by side, a crash": {"attempts": 2, "crashes": 1, "pauses": False, "workflows": 2, "abreast": True},
     "interruptions": {"attempts": 2, "crashes": 0, "no_ops": True, "interrupts": 1},
     "interruptions and lost answers": {"attempts": 2, "crashes": 0, "losses": 1, "pauses": False, "interrupts": 1},
     "bodies interrupted": {
@@ -110,8 +112,9 @@ EXPLORED = """## What is explored
 **{fired} of the {rows} rows** of the attempt's table fire in these worlds: up to {workflows} workflows one after the
 other, each of {steps} step(s), up to {attempts} attempts a step. Where the bounds do not say "one move at a time",
 workspace and body are played at once. An interruption comes at any moment, rightly or not; a clock is a budget of looks
-past a deadline. Commands are carried out by the simulator's `effects`, one move each, not by the conversations of
-single port calls that a worker holds; `tests/simulation/test_ports_agreement.py` compares the two along explored moves.
+past a deadline. Commands are carried out by the conversations a worker holds, on the world's own ports and in one move
+each. Only what is kept in the coordination store, intents and the lease, is told in short: those conversations are
+explored call by call in `cluster.md`, and `tests/simulation/test_ports_agreement.py` compares the two.
 """
 
 

@@ -76,6 +76,7 @@ SAYS: Mapping[str, str] = {
     "attempts": "Attempts of each step, retries included.",
     "workflows": "Workflows, one after the other.",
     "pinned": "Start a workflow once nothing of an ended one can move the branch, as `perago run` does.",
+    "abreast": "Start the next workflow at any moment, beside those that run.",
     "steps": "Steps of the workflow.",
     "crashes": "How many executions may crash.",
     "losses": "How many answers may get lost.",

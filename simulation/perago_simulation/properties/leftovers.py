@@ -44,6 +44,8 @@ def _left_alone_completes(setting: Setting, world: World) -> str | None:
     """
     if setting.pauses or setting.losses or setting.duplicates or setting.strangers or world.rare is not None:
         return None
+    if setting.abreast:  # the other workflow has moved the branch, and an attempt is rightly refused
+        return None
     if setting.backing is Backing.LOCKED and setting.steps * setting.workflows > 1:
         return None
     last = len(world.tasks) - 1

@@ -50,7 +50,12 @@ _DISTURBING = ("foreign_merges", "foreign_resets", "recreations", "foreign_write
 
 
 def disturbed(setting: Setting, world: World) -> bool:
-    """Say whether anybody else has touched the branch: what comes of that is no leftover and no broken promise."""
+    """Say whether anybody else has touched the branch: what comes of that is no leftover and no broken promise.
+
+    Workflows side by side may do so to each other at any time.
+    """
+    if setting.abreast:
+        return True
     if world.strangers or world.rare is None:
         return bool(world.strangers)
     return any(getattr(world.rare.left, name) != getattr(setting, name) for name in _DISTURBING)
@@ -82,12 +87,15 @@ def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
 
 
 def _one_abandoned_tip(setting: Setting, world: World) -> str | None:
+    """Beside another workflow the branch is not its own: what lies above may be the other's, so it is not judged."""
+    if setting.abreast:
+        return None
     ours = _above_accepted(setting, world)
     return f"more than one commit above what was accepted: {_list(ours)}" if len(ours) > 1 else None
 
 
 def _clean_tip(setting: Setting, world: World) -> str | None:
-    if sum(task.status is COMPLETED for task in _newest(setting, world)) < setting.steps:
+    if setting.abreast or sum(task.status is COMPLETED for task in _newest(setting, world)) < setting.steps:
         return None
     ours = _above_accepted(setting, world)
     return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None

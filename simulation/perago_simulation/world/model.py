@@ -208,11 +208,22 @@ class Model:
     # The orchestrator
 
     def _orchestrate(self, world: World) -> Moves:
-        setting = self.setting
         last = len(world.tasks) - 1
+        if not self.setting.abreast:
+            yield from self._go_on(world, last)
+            return
+        workflows = [task.step // self.setting.steps for task in world.tasks]
+        for workflow in range(max(workflows) + 1):
+            newest = max(index for index, each in enumerate(workflows) if each == workflow)
+            yield from self._go_on(world, newest)
+        yield from self._start_next(world, max(workflows) + 1)
+
+    def _go_on(self, world: World, last: int) -> Moves:
+        """Go on with a workflow whose newest task this is."""
+        setting = self.setting
         task = world.tasks[last]
         if world.rare is not None and world.rare.terminated:
-            yield from self._start_next(with_rare(world, terminated=False), task)
+            yield from self._follow(with_rare(world, terminated=False), task)
         elif task.status is OPEN:
             alive = any(run.task == last and run.fate is RUNNING for run in world.runs)
             if setting.pauses or not alive:
@@ -225,22 +236,33 @@ class Model:
         elif task.status not in {COMPLETED, FAILED_FOR_GOOD} and task.number < setting.attempts:
             yield from self._hand_out(world, Task(task.step, task.number + 1, task.input))
         else:
-            yield from self._start_next(world, task)
+            yield from self._follow(world, task)
 
-    def _start_next(self, world: World, last: Task) -> Moves:
+    def _follow(self, world: World, last: Task) -> Moves:
+        """Start the next workflow after one that has ended; side by side, nobody waits for that."""
+        if not self.setting.abreast:
+            yield from self._start_next(world, last.step // self.setting.steps + 1)
+
+    def _start_next(self, world: World, workflow: int) -> Moves:
         """Start the next workflow, if there is one, from where the head is once nothing of the past can move it.
 
         Whoever starts one revokes the names of every task that has ended, passes the barrier and only then reads the
-        head. Nobody acts for a task that has ended, so no name is left.
+        head. In sequence nobody acts for a task that has not ended, so no name is left.
         """
-        workflow = last.step // self.setting.steps + 1
         if workflow < self.setting.workflows:
             able = self.setting.store
-            quiet = world._replace(names=()) if able.revocable_names and self.setting.pinned else world
+            quiet = world
+            if able.revocable_names and self.setting.pinned:
+                quiet = world._replace(names=self._names_in_use(world))
             # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
             waits = (able.barrier or able.conditional_claim) and self.setting.pinned
             pinned = restarted(quiet) if waits else quiet
             yield from self._hand_out(pinned, Task(workflow * self.setting.steps, 1, world.head))
+
+    def _names_in_use(self, world: World) -> tuple[tuple[int, str], ...]:
+        if not self.setting.abreast:
+            return ()
+        return tuple(each for each in world.names if world.tasks[world.runs[each[0]].task].status is OPEN)
 
     def _hand_out(self, world: World, task: Task) -> Moves:
         yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")

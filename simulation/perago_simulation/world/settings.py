@@ -39,7 +39,8 @@ class Setting(Value):
 
     ``attempts`` counts the attempts of each workflow step, retries included. ``workflows`` run one after the other:
     when one has ended, whichever way, the next starts from where the head is then; ``pinned`` says that whoever starts
-    one first revokes the names of the ended and passes the barrier, as ``perago run`` does. ``crashes``, ``losses``
+    one first revokes the names of the ended and passes the barrier, as ``perago run`` does. With ``abreast`` the next
+    one may start at any moment, beside those that run. ``crashes``, ``losses``
     (answers that do not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits by
     somebody else) are budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker
     still lives.
@@ -62,6 +63,7 @@ class Setting(Value):
     steps: int = field(default=1, validator=count)
     workflows: int = field(default=1, validator=count)
     pinned: bool = field(default=True, validator=flag)
+    abreast: bool = field(default=False, validator=flag)
     crashes: int = field(default=1, validator=count)
     losses: int = field(default=0, validator=count)
     duplicates: int = field(default=0, validator=count)
@@ -102,7 +104,8 @@ class Setting(Value):
         rare = "".join(f", {getattr(self, name)} {what}" for name, what in RARE.items() if getattr(self, name))
         collector = ", a collector that is too early" if self.early_collector else ", a collector"
         collector += " of data too" if self.data_collector else ""
-        started = f"{self.workflows} workflows in sequence{'' if self.pinned else ' that go around the pin'}, "
+        order = "side by side" if self.abreast else "in sequence"
+        started = f"{self.workflows} workflows {order}{'' if self.pinned else ' that go around the pin'}, "
         steps = f"{started if self.workflows > 1 else ''}{self.steps}"
         return (
             f"{self.backing.value}, ledger {'on' if self.ledger else 'off'}: {steps} step(s) of {self.attempts} "

@@ -1,0 +1,198 @@
+"""The ports of the explored world: what one call of an execution does to it, and what the call is answered.
+
+A call is served by name, as the driver serves it from adapters. What the answer means to an execution is not said here:
+the production conversation of the command (``perago_core.attempt.run``) makes the calls and the event out of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeAlias
+
+from perago_core.answers import Answer, Done, NotDone
+from perago_core.calls import Call
+from perago_core.results import Completed, FailedTerminally, Result
+from perago_core.values import Attempt, Claim, CommitRef, Head, StagedRef, Target
+from perago_simulation.world.history import commit, staged
+from perago_simulation.world.settings import Setting
+from perago_simulation.world.state import (
+    CLEAN,
+    COMPLETED,
+    DIRTY,
+    FAILED,
+    FAILED_FOR_GOOD,
+    MISSING,
+    NOBODY,
+    OPEN,
+    TARGET,
+    World,
+    attempt_of,
+    branch_of,
+    restarted,
+    snapshot_of,
+    with_task,
+    without_name,
+)
+
+#: The world after a call, and its answer.
+Served: TypeAlias = tuple[World, Answer[Any]]
+_OK: Done[None] = Done(None)
+
+
+def subject_of(setting: Setting, world: World, index: int) -> Attempt:
+    """Give what was pinned for an execution; for one that has ended, what its name and its task say of it."""
+    state = world.runs[index].state
+    return _pinned(setting, world, index) if state is None else state.subject
+
+
+def _pinned(setting: Setting, world: World, index: int) -> Attempt:
+    at = world.runs[index].task
+    return attempt_of(setting, world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref="", polls=0), at, index)
+
+
+def _name(setting: Setting, world: World, index: int) -> str:
+    return _pinned(setting, world, index).staging_name
+
+
+def serve(setting: Setting, world: World, index: int, asked: Call) -> Served:
+    """Carry out a call of an execution."""
+    return _METHODS[asked.port, asked.method](setting, world, index, *asked.args)
+
+
+def _nothing(_setting: Setting, world: World, _index: int, *_args: object) -> Served:
+    return world, _OK
+
+
+def _now(_setting: Setting, world: World, _index: int) -> Served:
+    return world, Done(0.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The orchestrator
+
+
+def _reload(_setting: Setting, world: World, _index: int, _workflow: str | None, task_id: str) -> Served:
+    at = int(task_id[1:])
+    return world, Done(snapshot_of(world.tasks[at], at))
+
+
+def _report(_setting: Setting, world: World, index: int, _attempt: Attempt, result: Result) -> Served:
+    at = world.runs[index].task
+    task = world.tasks[at]
+    if task.status is not OPEN:
+        return world, _OK
+    if isinstance(result, Completed):
+        return with_task(world, at, task._replace(status=COMPLETED, winner=index, ref=result.ref)), _OK
+    failed = FAILED_FOR_GOOD if isinstance(result, FailedTerminally) else FAILED
+    return with_task(world, at, task._replace(status=failed)), _OK
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The store: names and commits
+
+
+def _open_staging(setting: Setting, world: World, index: int, _target: Target, name: str, at: CommitRef) -> Served:
+    if name != _name(setting, world, index) or index in dict(world.names):
+        return world, NotDone("the name exists")
+    return world._replace(names=tuple(sorted((*world.names, (index, at))))), _OK
+
+
+def _commit(setting: Setting, world: World, index: int, _target: Target, name: str, _message: str) -> Served:
+    names = dict(world.names)
+    if name != _name(setting, world, index) or index not in names:
+        return world, NotDone("the staging branch is gone")
+    base = world.tasks[world.runs[index].task].input
+    made = _staged(index, base, setting.same_tree, name)
+    return world._replace(names=tuple(sorted({**names, index: made.commit}.items()))), Done(made)
+
+
+@cache
+def _staged(index: int, base: str, same_tree: bool, name: str) -> StagedRef:  # noqa: FBT001  a cache key
+    ref = staged(index, base, same_tree=same_tree)
+    return StagedRef(TARGET.repository, name, ref, commit(ref).tree)
+
+
+def _staging_names(setting: Setting, world: World, _index: int, _repository: str, prefix: str) -> Served:
+    names = (_name(setting, world, run) for run, _ in world.names)
+    return world, Done(tuple(name for name in names if name.startswith(prefix)))
+
+
+def _drop(setting: Setting, world: World, _index: int, _target: Target, name: str) -> Served:
+    for run, _ in world.names:
+        if _name(setting, world, run) == name:
+            return without_name(world, run), _OK
+    return world, _OK
+
+
+def _head(_setting: Setting, world: World, _index: int, _target: Target) -> Served:
+    return world, _seen(world.head, branch_of(world))
+
+
+@cache
+def _seen(head: str, branch: str) -> Done[Head | None]:
+    return Done(None if branch is MISSING else Head(commit(head), dirty=branch is DIRTY))
+
+
+def _look(_setting: Setting, world: World, _index: int, _repository: str, ref: CommitRef) -> Served:
+    return world, Done(commit(ref))
+
+
+def _barrier(setting: Setting, world: World, _index: int, _target: Target) -> Served:
+    branch = branch_of(world)
+    if branch is not CLEAN:
+        # A barrier that did nothing must not be taken for one: on a dirty branch it changes no record, and what the
+        # store had begun still lands.
+        return world, NotDone(f"the branch is {branch}")
+    return (restarted(world) if setting.store.barrier else world), _OK
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The store: claims
+
+
+def _claim(setting: Setting, world: World, index: int, wanted: Claim) -> Served:
+    if not setting.store.claim:
+        return world, NotDone("this store keeps no claims")
+    for claim in world.claims:
+        if claim.task_id == wanted.task_id:
+            return world, Done(claim)
+    after = world._replace(claims=(*world.claims, wanted))
+    if setting.store.conditional_claim:
+        at = world.tasks[world.runs[index].task].step
+        holder = world.raised[at]
+        if holder != NOBODY and world.tasks[world.runs[holder].task].number >= wanted.number:
+            (standing,) = [claim for claim in world.claims if claim.execution == f"e{holder}"]
+            return world, Done(standing)
+        # The claim is part of what an update is conditioned on, so raising it makes begun updates start again.
+        after = restarted(after._replace(raised=(*world.raised[:at], index, *world.raised[at + 1 :])))
+    return after, Done(wanted)
+
+
+def _read_claim(_setting: Setting, world: World, _index: int, wanted: Claim) -> Served:
+    found = [claim for claim in world.claims if claim.task_id == wanted.task_id]
+    return world, Done(found[0] if found else None)
+
+
+def _claims(_setting: Setting, world: World, _index: int, _target: Target, logical_task: str) -> Served:
+    return world, Done(tuple(claim for claim in world.claims if claim.logical_task == logical_task))
+
+
+_METHODS: Mapping[tuple[str, str], Callable[..., Served]] = {
+    ("clock", "now"): _now,
+    ("workspace", "prepare"): _nothing,
+    ("workspace", "upload"): _nothing,
+    ("workspace", "remove"): _nothing,
+    ("orchestrator", "reload"): _reload,
+    ("orchestrator", "report"): _report,
+    ("store", "open_staging"): _open_staging,
+    ("store", "commit"): _commit,
+    ("store", "staging_names"): _staging_names,
+    ("store", "drop"): _drop,
+    ("store", "head"): _head,
+    ("store", "look"): _look,
+    ("store", "barrier"): _barrier,
+    ("store", "claim"): _claim,
+    ("store", "read_claim"): _read_claim,
+    ("store", "claims"): _claims,
+}

@@ -1,0 +1,47 @@
+"""The wider bounds hold what their page says; the large cells only where there is time for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from perago_core.values import Backing
+from perago_simulation.catalogue.wide import ENVIRONMENTS, cell
+
+PAGE = Path(__file__).parents[2] / "specs" / "wide.md"
+FULL = os.environ.get("PERAGO_MATRIX") == "full"
+#: Cells of more worlds than this are explored by `make test-full` only.
+LARGE = 80_000
+
+
+def pinned() -> dict[tuple[str, Backing], str]:
+    lines = [line.strip("| \n").split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    return {
+        (environment, backing): text
+        for environment, *texts in lines
+        if environment in ENVIRONMENTS
+        for backing, text in zip(Backing, texts, strict=True)
+    }
+
+
+def worlds(text: str) -> int:
+    return int(re.sub(r"\D", "", text.partition(" (")[0]))
+
+
+def test_every_cell_is_on_the_page() -> None:
+    assert set(pinned()) == {(environment, backing) for environment in ENVIRONMENTS for backing in Backing}
+
+
+@pytest.mark.parametrize(
+    ("environment", "backing"),
+    [cell for cell, text in pinned().items() if FULL or worlds(text) <= LARGE],
+    ids=lambda value: value.value if isinstance(value, Backing) else value,
+)
+def test_a_cell_is_what_the_page_says(environment: str, backing: Backing) -> None:
+    """S-01 to S-04 with more attempts, steps, workflows and deliveries; the strong backings hold in every cell."""
+    found = cell(environment, backing)
+    assert found.text() == pinned()[environment, backing]
+    assert backing is Backing.SOFT or not found.exploration.violations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from perago_core.values import CommitRef, Target
 
@@ -65,3 +65,13 @@ def workspace_schema(*, made: bool) -> Mapping[str, Any]:
         "required": [key for key in properties if made or key != REF_TYPE],
         "properties": properties,
     }
+
+
+def is_object(document: object) -> TypeGuard[Mapping[str, Any]]:
+    """Say whether a document read from JSON is an object, so that type checkers know it too."""
+    return isinstance(document, Mapping)
+
+
+def is_list(document: object) -> TypeGuard[list[Any]]:
+    """Say whether a document read from JSON is an array."""
+    return isinstance(document, list)

@@ -18,11 +18,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from perago_core.contract import EXECUTION, REF, RESULT, TASK, output_document
+from perago_core.contract import EXECUTION, REF, RESULT, TASK, is_list, is_object, output_document
 from perago_core.ports import Assignment
 from perago_core.results import Completed
 from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot, TaskStatus
@@ -126,13 +126,13 @@ def _results(document: Json) -> Iterator[Mapping[str, Json]]:
 
     Not in what bodies returned: that can be large, and says what a body likes.
     """
-    if _is_object(document):
+    if is_object(document):
         if isinstance(document.get(TASK), str) and isinstance(document.get(EXECUTION), str):
             yield document
         for key, each in document.items():
             if key != RESULT:
                 yield from _results(each)
-    elif _is_list(document):
+    elif is_list(document):
         for each in document:
             yield from _results(each)
 
@@ -198,9 +198,9 @@ def unlike(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, ..
 
 
 def _covered(key: str, wanted: object, found: object) -> bool:
-    if key not in _EXACT and _is_object(wanted) and _is_object(found):
+    if key not in _EXACT and is_object(wanted) and is_object(found):
         return not unlike(wanted, found)
-    if _is_list(wanted) and _is_list(found):
+    if is_list(wanted) and is_list(found):
         pairs = zip(wanted, found, strict=False)
         return len(wanted) == len(found) and all(_covered("", one, other) for one, other in pairs)
     return wanted == found
@@ -255,9 +255,9 @@ def _step(step: Step, workspace: str | None) -> Document:
 
 def translated(value: Any) -> Any:  # noqa: ANN401  any JSON
     """Write our quotations as Conductor's."""
-    if _is_object(value):
+    if is_object(value):
         return {key: translated(each) for key, each in value.items()}
-    if _is_list(value):
+    if is_list(value):
         return [translated(each) for each in value]
     return _QUOTATION.sub(_quotation, value) if isinstance(value, str) else value
 
@@ -265,11 +265,3 @@ def translated(value: Any) -> Any:  # noqa: ANN401  any JSON
 def _quotation(match: re.Match[str]) -> str:
     first, dot, rest = match[1].partition(".")
     return f"${{workflow.input.params{dot}{rest}}}" if first == "params" else f"${{{first}.output{dot}{rest}}}"
-
-
-def _is_object(document: Json) -> TypeGuard[Mapping[str, Json]]:
-    return isinstance(document, Mapping)
-
-
-def _is_list(document: Json) -> TypeGuard[list[Json]]:
-    return isinstance(document, list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -13,7 +13,6 @@ from perago_core.machine.description import digest
 from perago_core.value import Value
 from perago_core.values import Target, TaskStatus
 from perago_report import sentences
-from perago_report.layout import places
 from perago_report.narration import Said, say
 from perago_report.observed import Seen
 from perago_report.recording import (
@@ -46,7 +45,7 @@ def tell(
         seen.take(at, moment, told)
         said = say(moment, target.branch, was, told)
         snapshots.append(_snapshot(seen, moment, said, f"{(at - begun) / 1000:+.3f} s"))
-    where = places(tuple(seen.mentioned), seen.line([seen.head]), seen.parents)
+    where = _positions(tuple(seen.mentioned), seen.line([seen.head]), seen.parents)
     scenes = _scenes(snapshots, where, seen)
     broken = [scene for scene in scenes if scene.problem]
     executions = tuple(who.name for who in recordings if who.records)
@@ -221,3 +220,21 @@ def _verdict(happened: Sequence[tuple[int, Moment]], told: Sequence[Word], seen:
     there = seen.accepted <= seen.line([seen.head])
     ending = "is on the branch as it was last seen" if there else "may be on the branch: these traces do not show it"
     return f"{', '.join(counted)}. Every accepted result {ending}."
+
+
+def _positions(
+    refs: Sequence[str], branch: Collection[str], parents: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, Position]:
+    """Draw commits by generation, the branch as it ended on the top line. Parents come before their children."""
+    depths: dict[str, int] = {}
+    for ref in refs:
+        depths[ref] = 1 + max((depths[each] for each in parents.get(ref, ()) if each in depths), default=-1)
+    found: dict[str, Position] = {}
+    taken: set[Position] = set()
+    for ref in sorted(refs, key=lambda each: each not in branch):
+        place = Position(depths[ref], 0 if ref in branch else 1)
+        while place in taken:
+            place = Position(place.column, place.line + 1)
+        taken.add(place)
+        found[ref] = place
+    return found

@@ -35,6 +35,7 @@ from typing import (
 from attrs import fields, resolve_types
 
 from perago_core.answers import Done
+from perago_core.contract import is_list, is_object
 from perago_core.errors import CodecError
 from perago_core.machine.rows import Definition, K, S, State
 from perago_core.value import Value
@@ -77,7 +78,7 @@ def load_state(text: str, table: Table[S, K]) -> State[S, K]:
 
 def load(data: Json, kind: type[V]) -> V:
     """Read a value of this kind from decoded JSON, or raise ``CodecError``."""
-    if not _is_object(data):
+    if not is_object(data):
         _fail(f"expected an object, found {type(data).__name__}")
     known = dict(data)
     schema = known.pop("schema", None)
@@ -178,7 +179,7 @@ def _kinds(definition: Definition[Any, Any]) -> tuple[type[Value], type[Value]]:
 
 
 def _value(data: Json) -> Value:
-    if not _is_object(data):
+    if not is_object(data):
         _fail(f"expected an object with a type, found {_shown(data)}")
     given = dict(data)
     name = given.pop("type", None)
@@ -242,7 +243,7 @@ def _read_union(members: tuple[Any, ...], data: Json, where: str) -> Any:  # noq
 
 
 def _read_tuple(members: tuple[Any, ...], data: Json, where: str) -> tuple[Any, ...]:
-    if not _is_list(data):
+    if not is_list(data):
         _fail(f"{where}: expected a list, found {_shown(data)}")
     items = data
     if len(members) == 2 and members[1] is Ellipsis:  # noqa: PLR2004  tuple[X, ...]
@@ -263,21 +264,13 @@ def _read_float(data: Json, where: str) -> float:
     return float(data)
 
 
-def _is_object(data: Json) -> TypeGuard[dict[str, Json]]:
-    return isinstance(data, dict)
-
-
-def _is_list(data: Json) -> TypeGuard[list[Json]]:
-    return isinstance(data, list)
-
-
 def _is_state(value: object) -> TypeGuard[State[Any, Any]]:
     return isinstance(value, State)
 
 
 def _shown(data: Json) -> str:
     """Show what was found, unless it is nested: that can be too deep to print."""
-    kind = "an object" if _is_object(data) else "a list" if _is_list(data) else None
+    kind = "an object" if is_object(data) else "a list" if is_list(data) else None
     return kind or repr(data)
 
 

@@ -16,11 +16,11 @@ import json
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from perago_core.contract import PARAMS, WORKSPACE, workspace_document
+from perago_core.contract import PARAMS, WORKSPACE, is_list, is_object, workspace_document
 from perago_core.value import Value, a, count, many, maybe, seconds, text
 from perago_core.values import CommitRef, Target
 
@@ -131,7 +131,7 @@ def json_object(source: str, what: str) -> Mapping[str, Json]:
     except ValueError as problem:
         message = f"expected the {what} to be a JSON object, found text that is not JSON: {problem}"
         raise ValueError(message) from problem
-    if not _is_object(found):
+    if not is_object(found):
         message = f"expected the {what} to be a JSON object, found {type(found).__name__}"
         raise ValueError(message)
     return found
@@ -153,9 +153,9 @@ _QUOTATION = re.compile(r"\$\{([^{}]*)\}")
 
 
 def _filled(template: Json, scope: Mapping[str, Json], step: str) -> Json:
-    if _is_object(template):
+    if is_object(template):
         return {key: _filled(value, scope, step) for key, value in template.items()}
-    if _is_list(template):
+    if is_list(template):
         return [_filled(value, scope, step) for value in template]
     if not isinstance(template, str):
         return template
@@ -168,20 +168,12 @@ def _filled(template: Json, scope: Mapping[str, Json], step: str) -> Json:
 def _quoted(path: str, scope: Mapping[str, Json], step: str) -> Json:
     found: Json = scope
     for part in path.split("."):
-        if not _is_object(found) or part not in found:
-            there = ", ".join(sorted(found)) if _is_object(found) else repr(found)
+        if not is_object(found) or part not in found:
+            there = ", ".join(sorted(found)) if is_object(found) else repr(found)
             message = f"step {step} quotes ${{{path}}}, and there is no {part!r} in it; found: {there or 'nothing'}"
             raise ValueError(message)
         found = found[part]
     return found
-
-
-def _is_object(value: Json) -> TypeGuard[dict[str, Json]]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: Json) -> TypeGuard[list[Json]]:
-    return isinstance(value, list)
 
 
 def _as_text(value: Json) -> str:

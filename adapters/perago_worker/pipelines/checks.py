@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeGuard
+from typing import Any
 
+from perago_core.contract import is_list, is_object
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.load import SettingsError
 from perago_worker.config.settings import PipelineSettings, StepSettings
@@ -47,9 +48,9 @@ def check_params(name: str, pipeline: PipelineSettings, given: Mapping[str, Any]
 
 def quoted(params: object) -> Iterator[str]:
     """Return what a step's parameters quote, such as ``params.day`` or ``clean.result.rows``."""
-    if _is_object(params):
+    if is_object(params):
         params = list(params.values())
-    if _is_list(params):
+    if is_list(params):
         for each in params:
             yield from quoted(each)
     elif isinstance(params, str):
@@ -113,11 +114,3 @@ def _instead(name: str, known: Collection[str]) -> str:
 
 def _all(steps: list[StepSettings]) -> str:
     return " and ".join(step.label for step in steps)
-
-
-def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)

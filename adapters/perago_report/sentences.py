@@ -28,31 +28,11 @@ _PLAN: Mapping[PlanKind, str] = {
     PlanKind.RETURN: "return {branch} to {commit}",
 }
 
+#: What an execution does that asks for this, as the rest of a sentence; it stands beside each command.
 _DOES: Mapping[str, str] = {
-    "PrepareWorkspace": "fetches its input",
-    "RunBody": "runs the body",
-    "ResumeBody": "goes on with the body",
-    "ReloadTask": "checks its task",
-    "OpenStaging": "opens its staging branch",
-    "Upload": "uploads what it changed",
-    "CommitStaging": "commits its staging branch",
-    "MakeClaim": "claims the right to publish",
-    "ReadClaim": "reads its claim back",
-    "ListClaims": "lists the claims of its task",
-    "ReadOwners": "asks who owns the other claims",
-    "SettleIntents": "settles open intents",
-    "AcquireLease": "asks for the lease",
-    "AwaitTakeover": "waits until older requests have run out",
-    "RevokeOlder": "revokes the names of older attempts",
-    "PassBarrier": "passes the store's barrier",
-    "ArmIntent": "writes down what it is about to do",
-    "ReadHead": "looks at {branch}",
-    "DropStaging": "deletes its own staging name",
-    "ReadCommit": "reads the published commit back",
-    "Report": "reports",
-    "ConfirmIntent": "confirms its intent",
-    "SettleIntent": "settles its intent",
-    "CleanUp": "cleans up",
+    name: kind.does
+    for name, kind in vars(m).items()
+    if isinstance(kind, type) and issubclass(kind, Command) and kind.does
 }
 
 _TO: Mapping[type[Command], str] = {

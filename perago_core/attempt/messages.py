@@ -34,6 +34,7 @@ class PrepareWorkspace(Command):
 
     __slots__ = ()
     answers: ClassVar = effect(WorkspaceReady, repeatable=True)
+    does: ClassVar = "fetches its input"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -73,6 +74,7 @@ class RunBody(Command):
 
     __slots__ = ()
     answers: ClassVar = read(BodyDone, BodyFailed, StagingWanted, repeatable=False)
+    does: ClassVar = "runs the body"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -81,6 +83,7 @@ class ResumeBody(Command):
 
     name: str
     answers: ClassVar = read(BodyDone, BodyFailed, StagingWanted, repeatable=False)
+    does: ClassVar = "goes on with the body"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -95,6 +98,7 @@ class ReloadTask(Command):
 
     __slots__ = ()
     answers: ClassVar = read(TaskReloaded)
+    does: ClassVar = "checks its task"
 
 
 class StagingOpened(Event):
@@ -110,6 +114,7 @@ class OpenStaging(Command):
     name: str
     at: CommitRef
     answers: ClassVar = effect(StagingOpened)
+    does: ClassVar = "opens its staging branch"
 
 
 class Uploaded(Event):
@@ -124,6 +129,7 @@ class Upload(Command):
 
     name: str
     answers: ClassVar = effect(Uploaded)
+    does: ClassVar = "uploads what it changed"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -146,6 +152,7 @@ class CommitStaging(Command):
     name: str
     message: str
     answers: ClassVar = effect(Staged, NothingStaged)
+    does: ClassVar = "commits its staging branch"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -161,6 +168,7 @@ class MakeClaim(Command):
 
     claim: Claim
     answers: ClassVar = effect(ClaimStands, repeatable=True)
+    does: ClassVar = "claims the right to publish"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -176,6 +184,7 @@ class ReadClaim(Command):
 
     claim: Claim
     answers: ClassVar = read(ClaimRead)
+    does: ClassVar = "reads its claim back"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -190,6 +199,7 @@ class ListClaims(Command):
 
     __slots__ = ()
     answers: ClassVar = read(ClaimsListed)
+    does: ClassVar = "lists the claims of its task"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -205,6 +215,7 @@ class ReadOwners(Command):
 
     tasks: tuple[tuple[str, str], ...]
     answers: ClassVar = read(OwnersRead)
+    does: ClassVar = "asks who owns the other claims"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -225,6 +236,7 @@ class SettleIntents(Command):
 
     __slots__ = ()
     answers: ClassVar = read(IntentsSettled)
+    does: ClassVar = "settles open intents"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -240,6 +252,7 @@ class AcquireLease(Command):
 
     __slots__ = ()
     answers: ClassVar = effect(LeaseHeld)
+    does: ClassVar = "asks for the lease"
 
 
 class Waited(Event):
@@ -254,6 +267,7 @@ class AwaitTakeover(Command):
 
     seconds: float
     answers: ClassVar = certain(Waited)
+    does: ClassVar = "waits until older requests have run out"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -269,6 +283,7 @@ class RevokeOlder(Command):
 
     number: int
     answers: ClassVar = effect(Revoked, repeatable=True)
+    does: ClassVar = "revokes the names of older attempts"
 
 
 class BarrierPassed(Event):
@@ -282,6 +297,7 @@ class PassBarrier(Command):
 
     __slots__ = ()
     answers: ClassVar = effect(BarrierPassed, repeatable=True)
+    does: ClassVar = "passes the store's barrier"
 
 
 class Armed(Event):
@@ -297,6 +313,7 @@ class ArmIntent(Command):
     staged: StagedRef | None
     token: int | None = None
     answers: ClassVar = effect(Armed, repeatable=True)
+    does: ClassVar = "writes down what it is about to do"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -314,6 +331,7 @@ class ReadHead(Command):
 
     __slots__ = ()
     answers: ClassVar = read(HeadSeen)
+    does: ClassVar = "looks at {branch}"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -343,6 +361,7 @@ class DropStaging(Command):
 
     name: str
     answers: ClassVar = effect(Dropped, repeatable=True)
+    does: ClassVar = "deletes its own staging name"
 
 
 @frozen(cache_hash=True, repr=False)
@@ -358,6 +377,7 @@ class ReadCommit(Command):
 
     ref: CommitRef
     answers: ClassVar = read(CommitSeen)
+    does: ClassVar = "reads the published commit back"
 
 
 class Reported(Event):
@@ -372,6 +392,7 @@ class Report(Command):
 
     result: Result
     answers: ClassVar = effect(Reported)
+    does: ClassVar = "reports"
 
 
 class Confirmed(Event):
@@ -386,6 +407,7 @@ class ConfirmIntent(Command):
 
     ref: CommitRef
     answers: ClassVar = effect(Confirmed, repeatable=True)
+    does: ClassVar = "confirms its intent"
 
 
 class Settled(Event):
@@ -401,6 +423,7 @@ class SettleIntent(Command):
     kind: SettlementKind
     ref: CommitRef | None = None
     answers: ClassVar = effect(Settled, repeatable=True)
+    does: ClassVar = "settles its intent"
 
 
 class CleanedUp(Event):
@@ -416,6 +439,7 @@ class CleanUp(Command):
     name: str | None = None
     release_lease: bool = False
     answers: ClassVar = effect(CleanedUp, repeatable=True)
+    does: ClassVar = "cleans up"
 
 
 @frozen(cache_hash=True, repr=False)

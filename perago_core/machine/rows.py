@@ -56,9 +56,13 @@ def certain(*done: type[Event]) -> Answers:
 
 @frozen(cache_hash=True, repr=False)
 class Command(Value):
-    """Base of everything a machine may ask for. ``answers`` says what may come back."""
+    """Base of everything a machine may ask for. ``answers`` says what may come back.
+
+    ``does`` says what who asks for it is doing, as the rest of a sentence; blank where nobody draws the machine.
+    """
 
     answers: ClassVar[Answers]
+    does: ClassVar[str] = ""
 
 
 class Waiting(Enum):

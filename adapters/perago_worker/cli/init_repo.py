@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from perago_core.answers import Done
+from perago_core.answers import Answer, Done
+from perago_core.policy import Capability, Evidence
 from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
-from perago_worker.stack import StackError, lakefs_connection
+from perago_worker.ops.policy import standing
+from perago_worker.stack import Stack, StackError, lakefs_connection
 
 
 def init_repo(
@@ -51,15 +54,36 @@ def init_repo(
             out.print(f"{target}: {answer.reason}", markup=False)
         raise typer.Exit(1)
     found = answer.value
+    with messages.status("probing the store"):
+        probed = project.stack.store.probe()
+    offer = _offer(project.stack, probed)
     if as_json:
         state = {"installed": True, "changed": found.changed, "head": found.head, "protected": found.protected}
-        print_json({"target": str(target), **state, "strict": found.strict})
+        proved = probed.value.value if isinstance(probed, Done) else None
+        print_json({"target": str(target), **state, "strict": found.strict, "probed": proved, "offer": offer})
         return
     done = "now checks" if found.changed else "already checks"
     others = "refuses every other merge" if found.strict else "lets every other merge through"
     out.print(f"{target} {done} the expected head of our merges, and {others}; its head is {found.head}", markup=False)
+    if isinstance(probed, Done):
+        out.print(f"probed: the store is proved {probed.value.value}", markup=False)
+    else:
+        messages.print(f"[yellow]probed, and not proved yet:[/yellow] {escape(probed.reason)}")
+    if offer is not None:
+        messages.print(f"[yellow]the cluster still uses another backing:[/yellow] {escape(offer)}")
     if found.protected:
         messages.print(
             f"[yellow]{target} is protected:[/yellow] first publications work; lakeFS refuses to replace what a dead "
             "attempt left. Take it out of the branch protection rules, or be ready to do that by hand"
         )
+
+
+def _offer(stack: Stack, probed: Answer[Capability]) -> str | None:
+    """Return the command that lets the cluster use what is proved now, where its decision says less."""
+    if stack.coordination is None or not isinstance(probed, Done):
+        return None
+    found = standing(stack)
+    decision = found.value.decision if isinstance(found, Done) else None
+    if decision is None or decision.evidence is Evidence.PROVED:
+        return None
+    return "perago policy review --write --why '...'"

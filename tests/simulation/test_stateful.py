@@ -9,7 +9,6 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from perago_core.values import Backing
-from perago_simulation.properties.register import JUDGED
 from perago_simulation.runs.replay_line import model_of, read_line
 from perago_simulation.runs.schedule import carry_out
 from perago_simulation.runs.world_cache import WorldCache
@@ -21,7 +20,7 @@ from perago_simulation.world.settings import Setting, setting
 
 @cache
 def worlds(of: Setting) -> WorldCache:
-    return WorldCache(Model(of), JUDGED, limit=20_000)
+    return WorldCache(Model(of), strategies.judged(of), limit=20_000)
 
 
 @given(strategies.settings(), strategies.choices())
@@ -49,5 +48,24 @@ def test_soft_is_broken_and_the_failure_prints_a_line_that_replays_it() -> None:
     assert len(labels) <= 40
 
 
+def sized() -> settings:
+    """Give how hard the machine tries under the profile that is loaded: ten examples for one of another test.
+
+    Few rules in each: a run is mostly its troubles and the way to rest.
+    """
+    return settings(profiles.CI, stateful_step_count=15, max_examples=10 * settings().max_examples)
+
+
+def test_the_machine_tries_as_hard_as_the_profile_says() -> None:
+    """``--hypothesis-profile=nightly`` must do something here too."""
+    assert TestWorld.settings.max_examples == sized().max_examples
+    loaded = settings.get_current_profile_name()
+    try:
+        settings.load_profile("nightly")
+        assert sized().max_examples == 50_000
+    finally:
+        settings.load_profile(loaded)
+
+
 TestWorld = WorldMachine.TestCase
-TestWorld.settings = settings(profiles.CI, max_examples=60)
+TestWorld.settings = sized()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve, fields
-from hypothesis import given
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
@@ -13,8 +15,11 @@ from perago_simulation.runs.replay_line import line_of, read_line
 from perago_simulation.runs.schedule import Chooser, Weighted, simulate
 from perago_simulation.runs.world_cache import ALLOWS, FAULTS, CachedWorld, WorldCache
 from perago_simulation.testing import strategies
+from perago_simulation.testing.trouble import HOLD, SEND, Plan, Trouble, troubles
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import RARE, Setting, setting
+
+RESIDUALS = Path(__file__).parents[2] / "specs" / "residuals.json"
 
 
 def everything_once(backing: Backing) -> Setting:
@@ -23,7 +28,7 @@ def everything_once(backing: Backing) -> Setting:
     return evolve(setting(backing), **once)
 
 
-@given(strategies.settings(tuple(Backing), strangers=True), st.lists(st.integers(0, 9)))
+@given(strategies.settings(tuple(Backing)), st.lists(st.integers(0, 9)))
 def test_a_drawn_setting_can_be_begun_and_written_on_a_line(of: Setting, numbers: list[int]) -> None:
     assert list(Model(of).beginnings())
     line = read_line(line_of(Model(of), numbers))
@@ -33,8 +38,43 @@ def test_a_drawn_setting_can_be_begun_and_written_on_a_line(of: Setting, numbers
 @given(st.data())
 def test_trouble_is_of_a_kind_the_setting_allows(data: st.DataObject) -> None:
     of = data.draw(strategies.settings())
-    drawn = {kind for kind, _ in data.draw(strategies.troubles(of))}
-    assert drawn <= {kind for bound, kinds in ALLOWS.items() if getattr(of, bound) for kind in kinds}
+    drawn = {each.kind for each in data.draw(troubles(of))}
+    assert drawn <= {HOLD, *(kind for bound, kinds in ALLOWS.items() if getattr(of, bound) for kind in kinds)}
+
+
+def test_strangers_reruns_two_steps_and_a_second_workflow_are_drawn_by_default() -> None:
+    """What is never drawn is never tried: each bound of the swarm is met."""
+    bounds = {name for each in strategies.RARELY for name in each}
+    wanted = ("strangers", "requeues", "reruns", "resends", "terminations", "interrupts", "workflows")
+    assert bounds >= set(wanted)
+    for name in wanted:
+        find(strategies.settings(), lambda of, name=name: getattr(of, name) != getattr(setting(of.backing), name))  # type: ignore[misc]
+    find(strategies.settings(), lambda of: of.steps > 1)
+
+
+def test_what_is_excused_is_a_registered_hole() -> None:
+    registered = {(each["backing"], each["property"]) for each in json.loads(RESIDUALS.read_text("utf-8"))}
+    for backing, known in strategies.EXCUSED.items():
+        assert {(backing.value, name) for names in known.values() for name in names} <= registered
+
+
+def test_a_held_execution_moves_again_only_when_nobody_else_can() -> None:
+    """The first is held before it sends; it is given up, the second completes, and only then it goes on."""
+    worlds = WorldCache(Model(setting(Backing.CONDITIONAL, crashes=0)))
+    plan, node, moved = Plan([Trouble(0, SEND, HOLD)]), worlds.begin(), list[str]()
+    while True:
+        worlds.expand(node)
+        assert node.labels is not None
+        assert plan.next(node) is None
+        work = plan.work(node)
+        if not work:
+            break
+        moved.append(node.labels[work[0]][0])
+        node = node.children[work[0]]
+    assert moved.index("e1") > moved.index("e0")
+    last_of_second = len(moved) - 1 - moved[::-1].index("e1")
+    assert set(moved[moved.index("e1") : last_of_second]) <= {"e1", "store", "orchestrator"}
+    assert "e0" in moved[last_of_second:]
 
 
 def test_every_budget_has_its_kinds_of_fault() -> None:

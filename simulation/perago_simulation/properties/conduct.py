@@ -59,7 +59,9 @@ def _loser_is_silent(setting: Setting, world: World, index: int, _state: Attempt
     if setting.backing is Backing.SOFT or world.tasks[world.runs[index].task].status is not OPEN:
         return None
     result = asked.result
-    if isinstance(result, Failed) and result.refusal.classification not in _ABOUT_THE_CLAIM:
+    # A store that refuses to take a claim, for whatever reason, makes its sender fail before it has asked (ADR 34).
+    about = _ABOUT_THE_CLAIM[: 1 if setting.refusals else 2]
+    if isinstance(result, Failed) and result.refusal.classification not in about:
         return None
     task = f"t{world.runs[index].task}"
     owners = [claim.execution for claim in world.claims if claim.task_id == task]

@@ -8,21 +8,23 @@
 
     TestMyWorker = MyWorker.TestCase
 
-Hypothesis draws a setting and then moves: work, or a fault while the budget lasts. After each of them every property is
-judged; at the end everything is run to rest. A failure prints the line that replays it.
+Hypothesis draws a setting, the troubles of the run, and then moves: work, or a fault while the budget lasts. After each
+of them every property is judged; at the end everything is run to rest. A failure prints the line that replays it.
 """
 
 from __future__ import annotations
 
+from random import Random
 from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from perago_simulation.properties.register import JUDGED
 from perago_simulation.runs.schedule import Failure, carry_out
 from perago_simulation.runs.world_cache import CachedWorld, WorldCache
 from perago_simulation.testing import strategies
+from perago_simulation.testing.strategies import OF_TEN
+from perago_simulation.testing.trouble import Plan, Trouble, troubles
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
 
@@ -32,8 +34,8 @@ REMEMBERED = 32
 BUSY = 1_000
 
 
-def _beginnings(machine: WorldMachine) -> st.SearchStrategy[tuple[Setting, list[tuple[str, int]]]]:
-    return machine.where.flatmap(lambda of: st.tuples(st.just(of), strategies.troubles(of)))
+def _beginnings(machine: WorldMachine) -> st.SearchStrategy[tuple[Setting, list[Trouble], int]]:
+    return machine.where.flatmap(lambda of: st.tuples(st.just(of), troubles(of), st.integers(0, 999)))
 
 
 class WorldMachine(RuleBasedStateMachine):
@@ -47,19 +49,23 @@ class WorldMachine(RuleBasedStateMachine):
         return Model(of)
 
     @initialize(beginning=st.runner().flatmap(_beginnings))
-    def begin(self, beginning: tuple[Setting, list[tuple[str, int]]]) -> None:
-        """Begin in a setting, with some trouble ahead. Worlds met in earlier examples are known already."""
-        of, troubles = beginning
+    def begin(self, beginning: tuple[Setting, list[Trouble], int]) -> None:
+        """Begin in a setting, with some trouble ahead. Worlds met in earlier examples are known already.
+
+        The number is the order in which work is done that no rule asks for; with 0 it is always the first.
+        """
+        of, ahead, order = beginning
         mine = (type(self), of)
         worlds = self._caches.get(mine)
         if worlds is None:
             if len(self._caches) >= REMEMBERED:
                 self._caches.clear()
-            worlds = self._caches[mine] = WorldCache(self.model(of), JUDGED, limit=20_000)
+            worlds = self._caches[mine] = WorldCache(self.model(of), strategies.judged(of), limit=20_000)
         self.worlds: WorldCache = worlds
         self.node: CachedWorld = worlds.begin()
         self.choices: list[int] = []
-        self.troubles = list(troubles)
+        self.plan = Plan(ahead)
+        self.order = Random(order) if order else None  # noqa: S311  repeatable, not secret
 
     @precondition(lambda self: self._possible(faults=False))
     @rule(which=st.integers(0, 11))
@@ -70,19 +76,21 @@ class WorldMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._possible(faults=False))
     @rule(turns=st.integers(2, 12))
     def work_for_a_while(self, turns: int) -> None:
-        """Let whoever is first do the next few things: most trouble needs somebody to get far."""
+        """Let the next few things be done: most trouble needs somebody to get far."""
         for _ in range(turns):
             if not self._possible(faults=False):
                 return
-            self._work(0)
+            self._work(self._any())
             self.nothing_is_wrong()
 
     @precondition(lambda self: self._possible(faults=True))
-    @rule(which=st.integers(0, 11))
-    def fault(self, which: int) -> None:
-        """Let something go wrong now."""
-        self._take(self._possible(faults=True), which)
+    @rule(which=st.integers(0, 11), luck=st.integers(0, OF_TEN - 1))
+    def fault(self, which: int, luck: int) -> None:
+        """Let something go wrong now, but seldom: what goes wrong at random spends what the troubles ahead need."""
+        if luck == OF_TEN - 1:
+            self._take(self._possible(faults=True), which)
 
+    @precondition(lambda self: not self._possible(faults=False))
     @rule()
     def nothing_happens(self) -> None:
         """Always possible, so that a world at rest is not an error of the machine."""
@@ -98,12 +106,17 @@ class WorldMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Run to rest: without further faults somebody finishes or gives up (L-01), and the promises hold there."""
         for _ in range(BUSY):
-            possible = self._possible(faults=False) or self._possible(faults=True)
             self.nothing_is_wrong()
-            if not possible:
+            if self._possible(faults=False):
+                self._work(self._any())
+            elif possible := self._possible(faults=True):
+                self._take(possible, 0)
+            else:
                 return
-            self._take(possible, 0)
         raise AssertionError(f"still busy after {BUSY} moves: somebody waits for what will not come")
+
+    def _any(self) -> int:
+        return 0 if self.order is None else self.order.randrange(OF_TEN)
 
     def _begun(self) -> bool:
         return hasattr(self, "node")
@@ -117,14 +130,11 @@ class WorldMachine(RuleBasedStateMachine):
 
     def _work(self, which: int) -> None:
         """Let somebody do the next thing, unless it is time for some trouble that was ahead."""
-        faults = self.node.faults
-        for at, (kind, wait) in enumerate(self.troubles):
-            if kind in faults and wait == 0:
-                del self.troubles[at]
-                self._take([faults.index(kind)], 0)
-                return
-            self.troubles[at] = (kind, wait - (kind in faults))
-        self._take(self._possible(faults=False), which)
+        trouble = self.plan.next(self.node)
+        if trouble is None:
+            self._take(self.plan.work(self.node), which)
+        else:
+            self._take([trouble], 0)
 
     def _take(self, possible: list[int], which: int) -> None:
         index = possible[which % len(possible)]

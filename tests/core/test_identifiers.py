@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from perago_simulation.machines.scenes import AGREEMENT, CHANGING, LOCK, SWEEPING
 from perago_simulation.mutants.known_bugs import LESSONS
 from perago_simulation.properties.register import REGISTER
 from tests.specs.clauses import marked
@@ -53,7 +54,9 @@ FAMILIES = "S|L|M|ST|OR|CO|RC|RT|P|W|H|R|K|D|F|CW|N"
 IDENTIFIER = re.compile(rf"(?<![\w-])(?:(?:{FAMILIES})-\d{{1,2}}[a-d]?|T-[OWPF]\d{{1,2}})(?![\w-]| -\d)")
 #: A line of a table, or the bold beginning of a rule.
 DEFINITION = re.compile(r"^\| ([A-Z]+-[A-Z]?\d+[a-d]?) \||\*\*([A-Z]+-\d+[a-d]?)\.?\*\*", re.MULTILINE)
-PAGES = ("clauses.md", "properties.md", "cluster.md", "protocol.md")
+PAGES = ("clauses.md", "properties.md", "protocol.md")
+#: What `cluster.md`, which takes hours, has a line for.
+PROMISES = {promise.id for kind in (LOCK, AGREEMENT, CHANGING, SWEEPING) for promise in kind.promises}
 
 
 def cited() -> Iterator[tuple[str, str]]:
@@ -65,7 +68,7 @@ def cited() -> Iterator[tuple[str, str]]:
 
 def test_every_identifier_that_is_cited_has_a_line_in_the_specification() -> None:
     pages = [(ROOT / "specs" / page).read_text("utf-8") for page in PAGES]
-    defined = {table or rule for page in pages for table, rule in DEFINITION.findall(page)}
+    defined = PROMISES | {table or rule for page in pages for table, rule in DEFINITION.findall(page)}
     assert {(each, where) for each, where in cited() if each not in defined} == set()
 
 

@@ -77,3 +77,17 @@ def test_init_repo_ends_with_a_probe_and_offers_the_next_epoch_where_the_stored_
     project.perago("policy", "review", "--write", "--why", "there is one now")
     assert project.ask("init-repo")["offer"] is None
     assert "conditional" in project.perago("policy", "show")
+
+
+def test_without_the_hook_a_lease_or_nothing_is_chosen_as_the_migration_page_says(project: Project) -> None:
+    """specs/migration.md, step 3: at the start by a setting, later by a command."""
+    page = (Path(__file__).parents[2] / "specs" / "migration.md").read_text("utf-8")
+    assert "--set fence.policy=disable" in page
+    assert "perago policy set disable --why" in page
+    assert project.ask("--set", "fence.policy=disable", "run", "twice")["status"] == "COMPLETED"
+    stored = project.ask("policy", "show")["decision"]
+    assert (stored["backing"], stored["evidence"]) == ("locked", "chosen")
+    assert "perago policy set soft" in project.perago("--set", "fence.policy=soft", "run", "twice", code=2)
+    project.perago("policy", "set", "soft", "--why", "as it was before")
+    assert project.ask("--set", "fence.policy=soft", "run", "twice")["status"] == "COMPLETED"
+    assert project.ask("policy", "set", "disable", "--why", "back to a lock")["decision"]["epoch"] == 3

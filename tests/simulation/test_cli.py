@@ -263,3 +263,17 @@ def test_windows_and_machines_can_be_had_as_data() -> None:
     assert any(each["broken"] for each in windows if each["backing"] == "soft")
     lease = json.loads(runner.invoke(app, ["diagram", "lease", "--json"]).stdout)
     assert (lease["machine"], len(lease["rows"])) == ("lease", len(LEASE.definition.rows))
+
+
+def test_a_protocol_in_which_nothing_is_ever_accepted_does_not_pass() -> None:
+    """A store that keeps no claims refuses every attempt, so nothing breaks: that is no success, and says so."""
+    names = "no-claim,revocable_names,barrier,conditional_merge"
+    asked = ["explore", "--backing", "conditional", "--crashes", "0", "--attempts", "1"]
+    idle = CliRunner().invoke(app, [*asked, "--store-can", names], env={"COLUMNS": "200"})
+    assert idle.exit_code == 1
+    assert "no result is ever accepted here" in idle.stdout
+    busy = CliRunner().invoke(app, [*asked, "--json"])
+    assert busy.exit_code == 0
+    found = json.loads(busy.stdout)
+    assert found["first_accepted"] > 0
+    assert 10 < found["rows"] < 60

@@ -7,9 +7,11 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from attrs import evolve
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from perago_core.attempt import ATTEMPT
 from perago_report import columns, sequence
 from perago_simulation.cli import data
 from perago_simulation.cli.console import remarks, results, spinning, write_json, write_page
@@ -26,6 +28,7 @@ from perago_simulation.cli.options import (
 )
 from perago_simulation.explore.exploration import Exploration, Limits, Violation
 from perago_simulation.explore.search import explore
+from perago_simulation.properties.witnesses import ACCEPTED
 from perago_simulation.report.story import story
 from perago_simulation.runs.replay import ReplayError, Stored, replay
 from perago_simulation.runs.replay_line import LineError, command_of, model_of, read_line
@@ -54,7 +57,7 @@ def explore_command(
             say(f"{generated:,} worlds generated, {distinct:,} distinct, depth {depth}")
 
         try:
-            found = explore(model, judge.properties(), limits, tell, processes=processes)
+            found = explore(model, (*judge.properties(), ACCEPTED), limits, tell, processes=processes)
         except Exception as error:
             if asked.store is None and asked.runtime is None:
                 raise
@@ -64,14 +67,29 @@ def explore_command(
                 soft_wrap=True,
             )
             raise typer.Exit(1) from error
+    first = found.broken().get(ACCEPTED.id)
+    found = evolve(found, violations=tuple(each for each in found.violations if each.property != ACCEPTED.id))
+    # Rows fire in the process that explores them; only where there is one are they all known.
+    rows = len(model.fired) if processes == 1 else None
     if as_json:
-        write_json(data.explored(found, model))
+        write_json({**data.explored(found, model), "first_accepted": first, "rows": rows})
     else:
         _show_exploration(found, model, judge)
+        _show_acceptance(first, rows)
     if html is not None and found.violations:
         # The worst of what was found: the first property in the order of the clauses.
         write_page(story(model, found.violations[0], EVERYTHING), html)
-    raise typer.Exit(1 if found.violations else 0)
+    raise typer.Exit(1 if found.violations or (first is None and found.complete) else 0)
+
+
+def _show_acceptance(first: int | None, rows: int | None) -> None:
+    """Say that something was tried at all: a protocol that never publishes breaks nothing."""
+    if first is None:
+        results.print("[red]no result is ever accepted here, so whatever holds, holds vacuously[/red]", soft_wrap=True)
+    else:
+        results.print(f"a result is accepted after {first} steps at the earliest", soft_wrap=True)
+    if rows:
+        results.print(f"{rows} of the {len(ATTEMPT.definition.rows)} rows of the table have fired", soft_wrap=True)
 
 
 def _show_exploration(found: Exploration, model: Model, judge: Judged) -> None:

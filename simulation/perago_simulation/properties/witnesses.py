@@ -38,6 +38,14 @@ PLACES: tuple[Setting, ...] = (
 )
 
 
+def _a_result_is_accepted(_setting: Setting, world: World) -> str | None:
+    return "found" if accepted(world) else None
+
+
+#: Where this is found nowhere, nothing was ever promised: whatever holds there holds vacuously.
+ACCEPTED = Property("accepted", "no result is ever accepted", When.ALWAYS, _a_result_is_accepted)
+
+
 def _sighted(sight: Sight, says: str) -> Judge:
     return lambda _setting, world: says if sight(world) else None
 

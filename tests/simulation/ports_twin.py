@@ -27,10 +27,12 @@ from perago_simulation.world.model import Label, Model
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import (
     CLEAN,
+    COMPLETED,
     DEAD,
     DIRTY,
     ENDED,
     MISSING,
+    OPEN,
     RUNNING,
     TARGET,
     World,
@@ -351,14 +353,22 @@ def supported(label: Label, explored: World) -> bool:
 
     Left out: the lost answer of a command of several calls; an upload under a name that is revoked already, which the
     ports refuse at once and the explored world when it is committed; the end of a lease whose holder lives, which the
-    production keeper notices and the explored one, who never looks, does not.
+    production keeper notices and the explored one, who never looks, does not; and a sweep that finds the intent of an
+    attempt that has ended unaccepted. The production sweep first drops the names of all who have ended and passes the
+    barrier, and leaves an intent open whose commit is the head; the explored one settles at once, with less to rest on.
     """
     who, what, about = label
+    if what == "SettleIntents" and any(_is_dead(explored, run) for run in explored.intents):
+        return False
     if what in CONVERSATIONS and about in {"dropped", "landed, answer lost"}:
         return False
     if what == "Upload" and int(who[1:]) not in dict(explored.names):
         return False
     return who != "coordination" or explored.runs[explored.lease.holder].fate is not RUNNING
+
+
+def _is_dead(explored: World, run: int) -> bool:
+    return explored.tasks[explored.runs[run].task].status not in {OPEN, COMPLETED}
 
 
 def moves(model: Model, explored: World | None) -> list[tuple[Label, World]]:

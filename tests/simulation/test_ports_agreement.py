@@ -16,7 +16,7 @@ from perago_simulation.properties.safety import PROPERTIES, Judge, Property, Whe
 from perago_simulation.runs.world_cache import actor_of, fault_of
 from perago_simulation.world.model import Label, Model
 from perago_simulation.world.settings import Setting, setting
-from perago_simulation.world.state import COMPLETED, DEAD, RUNNING, World
+from perago_simulation.world.state import COMPLETED, RUNNING, World
 from tests.simulation.ports_twin import Twin, moves
 
 SETTINGS = {
@@ -159,15 +159,6 @@ def nobody_waits(_setting: Setting, world: World) -> str | None:
     return "nobody waits" if world.requests and not waiting else None
 
 
-def intent_of_the_dead(_setting: Setting, world: World) -> str | None:
-    dead = any(world.runs[run].fate is DEAD for run in world.intents)
-    asking = any(
-        run.state is not None and any(isinstance(each, m.SettleIntents) for each in run.state.pending)
-        for run in world.runs
-    )
-    return "a sweep is due" if dead and asking else None
-
-
 TURNS: dict[str, tuple[Setting, Judge]] = {
     "a barrier": (setting(Backing.CONDITIONAL), begun_meets(m.PassBarrier)),
     "a barrier under a lease": (setting(Backing.LOCKED, pauses=False), begun_meets(m.PassBarrier)),
@@ -177,11 +168,6 @@ TURNS: dict[str, tuple[Setting, Judge]] = {
     "two updates": (setting(Backing.SOFT), two_begun),
     "two updates with claims": (setting(Backing.ATOMIC), two_begun),
     "a dead sender": (setting(Backing.CONDITIONAL), nobody_waits),
-    "a dead one's intent": (setting(Backing.ATOMIC, ledger=True), intent_of_the_dead),
-    "a dead one's intent, no-op": (
-        setting(Backing.LOCKED, ledger=True, changes=False, no_ops=True),
-        intent_of_the_dead,
-    ),
 }
 #: What cannot happen: two updates begun on a store that compares claims, since the later claim has restarted the first.
 NEVER = ("two updates with claims",)

@@ -22,6 +22,8 @@ from perago_core.attempt.state import Phase as AttemptPhase
 from perago_core.errors import DefinitionError
 from perago_core.machine.engine import Table, validate
 from perago_core.machine.rows import ALWAYS, Command, Definition, Fact, Guard, Row, State, mentioned, when
+from perago_core.recovery import Mode, Recovery
+from perago_core.values import Target
 from tests.core.attempts import BEFORE_PUBLICATION
 from tests.core.given_facts import cases, with_given_facts
 from tests.core.machines import NAMES, definition, load
@@ -300,7 +302,9 @@ def test_every_row_can_fire(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_a_phase_waits_for_is_asked_for(name: str) -> None:
     table = definition(name)
-    _, first = table.opening(None)
+    # What is asked for first depends on no subject; only the recovery's opening reads one.
+    subject = Recovery("op-1", Target("lake", "main"), Mode.SETTLE_ONLY, "test") if name == "recovery" else None
+    _, first = table.opening(subject)
     asked = {(row.next, row.ask.command) for row in table.rows if row.ask is not None}
     if first is not None:
         asked.add((table.initial, first.command))

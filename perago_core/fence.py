@@ -286,10 +286,8 @@ def _elsewhere(case: Case, head: Commit) -> Decision:
 def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tree: str | None) -> PublishPlan:
     attempt = case.attempt
     backing = attempt.backing
-    atomic = backing is Backing.ATOMIC
-    # On ``atomic`` the claim stops older attempts of the own task; a name, where there is one, anybody can revoke.
-    by_name = backing in _BY_NAME or (atomic and case.staged is not None)
-    by_name = by_name or (backing is Backing.SOFT and kind is PlanKind.MERGE)
+    # On ``atomic`` the claim stops older attempts of the own task; the name anybody can revoke.
+    by_name = backing is not Backing.SOFT or kind is PlanKind.MERGE
     return PublishPlan(
         kind=kind,
         target=attempt.target,
@@ -298,14 +296,13 @@ def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tr
         condition=_CONDITIONS[backing],
         name=attempt.staging_name if by_name else None,
         tree=tree,
-        claim=claim_of(attempt, case.staged) if atomic else None,
+        claim=claim_of(attempt, case.staged) if backing is Backing.ATOMIC else None,
         token=case.token,
         epoch=attempt.epoch,
         operation=attempt.operation,
     )
 
 
-_BY_NAME = (Backing.CONDITIONAL, Backing.LOCKED)
 _CONDITIONS = {
     Backing.SOFT: Condition.NONE,
     Backing.ATOMIC: Condition.HEAD_AND_CLAIM,

@@ -31,7 +31,7 @@ class PublishPlan(Value):
     """One movement of one target. Made only by ``fence``, consumed only by ``Store.publish``.
 
     ``name`` is the revocable name to act by: once it is deleted, a delayed request that names it fails, whereas one
-    that names a commit id lands. It is ``None`` where the seed acts by commit id, and for a no-op on an atomic store.
+    that names a commit id lands. It is ``None`` where the seed acts by commit id.
     ``tree`` is what the published commit must contain; ``None`` where that cannot be said in advance.
     """
 

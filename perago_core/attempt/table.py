@@ -508,10 +508,9 @@ TABLE: tuple[Wait, ...] = (
         On("F2", m.TaskReloaded, when(attempt="current", diff="changed", staging="open"), P.UPLOAD, upload),
         On("F3", m.TaskReloaded, when(**_UNCHANGED, backing="soft", ledger="off"), P.HEAD, read_head),
         On("F4", m.TaskReloaded, when(**_UNCHANGED, backing="soft", ledger="on"), P.INTENTS, settle_intents),
-        On("F5", m.TaskReloaded, when(**_UNCHANGED, backing="atomic"), P.CLAIM, make_claim),
-        On("F6", m.TaskReloaded, when(**_UNCHANGED, backing=BY_NAME, staging="none"), P.STAGING, open_staging,
+        On("F6", m.TaskReloaded, when(**_UNCHANGED, backing=STRONG, staging="none"), P.STAGING, open_staging,
            note="the anchor: a no-op that leaves no mark lets a stalled predecessor land after it"),
-        On("F7", m.TaskReloaded, when(**_UNCHANGED, backing=BY_NAME, staging="open"), P.FENCE_2, reload_task),
+        On("F7", m.TaskReloaded, when(**_UNCHANGED, backing=STRONG, staging="open"), P.FENCE_2, reload_task),
         *stale("FX", P.FENCE_1),
     )),
 

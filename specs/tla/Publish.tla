@@ -150,12 +150,9 @@ F1_OpenStaging(r) == Waits(r, "FENCE_1") /\ Current(r) /\ Changed(r) /\ WaitFor(
 F3_ReadHead(r) ==
     Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ Backing = "soft" /\ WaitFor(r, "HEAD") /\ UNCHANGED world
 
-F5_MakeClaim(r) ==
-    Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ Backing = "atomic" /\ WaitFor(r, "CLAIM") /\ UNCHANGED world
-
 \* A no-op that leaves no mark lets a stalled predecessor land after it, so it makes an anchor.
 F6_OpenStaging(r) ==
-    Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ ByName /\ WaitFor(r, "STAGING") /\ UNCHANGED world
+    Waits(r, "FENCE_1") /\ Current(r) /\ ~Changed(r) /\ Strong /\ WaitFor(r, "STAGING") /\ UNCHANGED world
 
 FX1_CleanUp(r) == Waits(r, "FENCE_1") /\ ~Current(r) /\ Strong  /\ Silent(r, Stale(r)) /\ UNCHANGED world
 FX4_Report(r)  == Waits(r, "FENCE_1") /\ ~Current(r) /\ ~Strong /\ Fail(r, Stale(r))   /\ UNCHANGED world
@@ -523,7 +520,7 @@ Init ==
     /\ budget = [crashes |-> Crashes, duplicates |-> Duplicates, strangers |-> Strangers]
 
 Row(r) ==
-    \/ F1_OpenStaging(r) \/ F3_ReadHead(r) \/ F5_MakeClaim(r) \/ F6_OpenStaging(r) \/ FX1_CleanUp(r) \/ FX4_Report(r)
+    \/ F1_OpenStaging(r) \/ F3_ReadHead(r) \/ F6_OpenStaging(r) \/ FX1_CleanUp(r) \/ FX4_Report(r)
     \/ S1_Upload(r) \/ S2_ReloadTask(r) \/ U1_CommitStaging(r) \/ C1_ReloadTask(r) \/ CX1_Report(r)
     \/ G1_ReadHead(r) \/ G3_MakeClaim(r) \/ GX1_CleanUp(r) \/ GX4_Report(r)
     \/ K1_ListClaims(r) \/ K2_CleanUp(r) \/ K4_RevokeOlder(r)

@@ -299,7 +299,6 @@ def test_what_is_allowed_rests_on_the_input_and_on_a_clean_head(any_case: Case) 
 # ---------------------------------------------------------------------------------------------------------------------
 # What a plan says
 
-BY_NAME = {Backing.CONDITIONAL, Backing.LOCKED}
 CONDITIONS = {
     Backing.SOFT: Condition.NONE,
     Backing.ATOMIC: Condition.HEAD_AND_CLAIM,
@@ -320,8 +319,7 @@ def test_plan_says_what_the_store_has_to_check(backing: Backing, seen: Head, cha
     attempt = make_attempt(backing)
     asked = evolve(case(attempt, seen, changed=changed), token=7)
     plan = planned(decide(asked))
-    by_name = backing in BY_NAME or (backing is Backing.SOFT and kind is PlanKind.MERGE)
-    by_name = by_name or (backing is Backing.ATOMIC and changed)
+    by_name = backing is not Backing.SOFT or kind is PlanKind.MERGE
     assert plan == PublishPlan(
         kind=kind,
         target=TARGET,

@@ -12,7 +12,7 @@ from perago_simulation.world.settings import setting
 #: The quick configuration: two attempts, a crash, pauses that resume, no-ops. Generated, distinct, depth, broken.
 QUICK: dict[Backing, tuple[int, int, int, dict[str, int]]] = {
     Backing.SOFT: (5413, 1840, 25, {"S-01": 18, "S-02": 24, "S-02b": 17, "S-03": 22, "S-04": 22}),
-    Backing.ATOMIC: (11637, 3724, 34, {}),
+    Backing.ATOMIC: (13111, 4134, 34, {}),
     Backing.CONDITIONAL: (28343, 8662, 39, {}),
     Backing.LOCKED: (83878, 22635, 44, {}),
 }

@@ -92,7 +92,7 @@ def test_a_collector_that_waits_breaks_nothing(backing: Backing, bounds: dict[st
     assert (found.complete, found.broken()) == (True, {})
 
 
-@pytest.mark.parametrize(("backing", "length"), [(Backing.ATOMIC, 25), (Backing.CONDITIONAL, 31)])
+@pytest.mark.parametrize(("backing", "length"), [(Backing.ATOMIC, 27), (Backing.CONDITIONAL, 31)])
 def test_a_collector_that_is_early_lets_a_paused_duplicate_publish(backing: Backing, length: int) -> None:
     """N-11, S-02b, S-17: the no-op was accepted, its claim is gone, the duplicate wins a fresh one and publishes."""
     bounds: dict[str, object] = {"crashes": 0, "attempts": 1, "duplicates": 1, "no_ops": True}

@@ -53,6 +53,14 @@ def test_three_workflows_in_sequence_lose_nothing(backing: Backing, ledger: bool
     assert (found.complete, found.broken()) == (True, {})
 
 
+@pytest.mark.parametrize("ledger", [False, True])
+def test_a_pin_revokes_the_return_of_a_no_op_on_atomic(ledger: bool) -> None:
+    """S-01: it made no name, so a late return took away what the next workflow was accepted with, in 31 moves or 37."""
+    pinned = explore(setting(Backing.ATOMIC, **{**NOT_PINNED, "pinned": True, "no_ops": True, "ledger": ledger}))
+    assert (pinned.complete, pinned.broken()) == (True, {})
+    assert "S-01" in explore(setting(Backing.ATOMIC, **{**NOT_PINNED, "no_ops": True, "ledger": ledger})).broken()
+
+
 def test_a_pinned_start_is_what_keeps_a_late_publication_away() -> None:
     """S-02b: the pin alone holds where attempts revoke their own task only, for nobody else can start a workflow."""
     of = setting(Backing.CONDITIONAL, **{**NOT_PINNED, "pinned": True})

@@ -32,8 +32,8 @@ PINNED: dict[str, tuple[int, int, dict[str, int]]] = {
     "conditional_zombie": (13116, 6072, {}),
     "conditional_equal_trees": (4923, 2274, {}),
     "atomic_duplicate": (105677, 35487, {}),
-    "atomic_redelivery": (5120, 1732, {}),
-    "atomic_no_op": (5283, 2489, {}),
+    "atomic_redelivery": (6452, 2118, {}),
+    "atomic_no_op": (6004, 2805, {}),
     "locked_takeover": (13493, 5252, {}),
     "locked_stranger": (1406, 740, {"S-15": 38}),
 }

@@ -78,6 +78,7 @@ def _surprises(store: GitStore) -> Iterator[str]:
     if _done(store.claim(claim_of(two, newer))).execution != three.execution:
         yield "a claim was lowered"
 
+    _done(store.open_staging(target, three.staging_name, first))
     if _done(store.publish(_planned(store, three, None))) != first or _head(store, target) != first:
         yield "the target did not return to the input"
 

@@ -79,7 +79,7 @@ def _swap_revocation_and_barrier() -> tuple[Row, ...]:
 
 def _list_before_claim() -> tuple[Row, ...]:
     """Look at the other claims first, claim afterwards; then on to the guard of the backing, and to the head."""
-    first = [leads(each, Phase.CLAIMS, table.list_claims) for each in ("F5", "G3")]
+    first = [leads("G3", Phase.CLAIMS, table.list_claims)]
     then = [evolve(each, next=Phase.CLAIM, ask=table.make_claim) for each in _from("LG", "NG", "L2", "N1")]
     head = (Phase.HEAD, table.read_head)
     rows: list[Row] = []

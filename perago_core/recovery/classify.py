@@ -220,11 +220,9 @@ def owners_of(standings: Iterable[Standing], *, recorded: bool) -> Owners:
     ``recorded``: the intent's own claim is among the records. If not, that of the attempt that was accepted may be gone
     as well, because claims are removed once their task is settled.
     """
-    found = set(standings)
-    for each, owners in _OWNERS.items():
-        if each in found:
-            return owners if recorded or each is not Standing.DEAD else Owners.UNPROVEN
-    return Owners.UNPROVEN
+    found = {Standing.DEAD, *standings}
+    strongest = next(each for each in _OWNERS if each in found)
+    return _OWNERS[strongest] if recorded or strongest is not Standing.DEAD else Owners.UNPROVEN
 
 
 def could_own(claim: Claim, intent: Intent) -> bool:

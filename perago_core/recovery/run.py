@@ -132,7 +132,7 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
         claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
         recorded = recorded and intent.execution in {claim.execution for claim in claims}
         rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
-    standings = {fence.Standing.DEAD}
+    standings: set[fence.Standing] = set()
     for workflow_id, task_id in sorted(rivals - {(intent.workflow_id, intent.task_id)}):
         reloaded = yield from charged(CHARGE, Orchestrator.reload, workflow_id, task_id)
         if not isinstance(reloaded, Done):

@@ -80,7 +80,7 @@ CASES = {
     "attempt": (1325, 433),
     "policy": (141, 38),
     "lease": (181, 44),
-    "recovery": (736, 543),
+    "recovery": (21840, 21555),
 }
 
 

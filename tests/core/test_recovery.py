@@ -713,6 +713,21 @@ def test_a_dead_rival_with_the_same_tree_does_not_stand_in_the_way() -> None:
     assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
 
 
+def test_a_rival_nobody_answers_for_defers() -> None:
+    """S-16: it may have been accepted."""
+    world, intent = scene("dead", "ours")
+    world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
+    world.tasks["w", "t2"] = task(TaskStatus.FAILED, task_id="t2")
+    before = world.copy()
+    assert isinstance(run(sweep(MAIN, Mode.EXCLUSIVE, "recoverer", GROUNDS, "nonce"), before), Done)
+    asked = [call.args for call in before.calls].index(("w", "t2"))
+    sweeping = sweep(MAIN, Mode.EXCLUSIVE, "recoverer", GROUNDS, "nonce")
+    swept = run(sweeping, world, Fault.LOST_ANSWER, asked, times=TRIES)
+    assert isinstance(swept, Done)
+    assert swept.value.outcomes[0].ending is Ending.DEFERRED
+    assert world.heads()[MAIN] == P1
+
+
 def test_a_published_commit_that_did_not_land_on_its_input_is_not_taken_back() -> None:
     """T-O22, F-01: going back to the input would erase the commit it landed on."""
     world, intent = scene("dead", "ours", confirmed=True)

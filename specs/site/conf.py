@@ -59,7 +59,7 @@ NAVIGATION = {
     ],
     "Specs": [
         "specs/README",
-        *(f"specs/{name}" for name in ("protocol", "ladder", "wide", "properties")),
+        *(f"specs/{name}" for name in ("protocol", "ladder", "wide", "clauses", "properties")),
         *(f"specs/{name}" for name in ("windows", "cost", "mutants", "ablation")),
         *(f"specs/{name}" for name in ("cluster", "kill-matrix", "kill-matrix-lakefs", "tla/README", "migration")),
         "specs/adr/README",

@@ -12,7 +12,6 @@ from attrs import evolve
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.driver import run
 from perago_core.names import staging_name
-from perago_core.plan import PublishPlan
 from perago_core.recovery import Mode, sweep
 from perago_core.values import Claim
 from perago_worker.config.load import load
@@ -31,17 +30,24 @@ def worker(tmp_path: Path) -> Iterator[Embedded]:
         yield made
 
 
-def abandon(worker: Embedded) -> str:
-    """Let a worker be gone right after its publication: a staging name, a claim and an open intent are left."""
+def abandon(worker: Embedded, after: str = "publish") -> str:
+    """Let a worker be gone after its publication, which leaves a staging name, a claim and an open intent."""
 
-    def die(publish: Callable[[PublishPlan], object], plan: PublishPlan) -> None:
-        publish(plan)
+    def die(call: Callable[[object], object], given: object) -> None:
+        call(given)
         raise Died
 
     workflow = worker.start("write", worker.head())
     with pytest.raises(Died):
-        worker.run(store=Faulty(worker.stack.store, publish=die))
+        worker.run(store=Faulty(worker.stack.store, **{after: die}))
     assert len(worker.names()) == 1
+    return workflow
+
+
+def end_after_claim(worker: Embedded) -> str:
+    """Let a worker be gone after its claim and the workflow be given up: a name and a claim are left, and no intent."""
+    workflow = abandon(worker, "claim")
+    worker.words.stop(workflow, "given up")
     return workflow
 
 
@@ -63,7 +69,8 @@ def claims(worker: Embedded) -> tuple[Claim, ...]:
 
 
 def settle(worker: Embedded) -> None:
-    swept = run(sweep(MAIN, Mode.SETTLE_ONLY, "tester"), worker.stack.ports())
+    """Decide that what was published stays; the name is revoked before anything is written down."""
+    swept = run(sweep(MAIN, Mode.KEEP, "tester", "it is fine"), worker.stack.ports())
     assert isinstance(swept, Done)
     assert not swept.value.unresolved
 
@@ -88,7 +95,7 @@ def test_what_an_open_intent_names_is_kept_although_its_attempt_has_ended(worker
     assert len(claims(worker)) == 1
     settle(worker)
     found = collected(worker)
-    assert len(found.names) == 1
+    assert found.names == ()
     assert found.claims == (f"{workflow}/write",)
     assert (worker.names(), claims(worker)) == ([], ())
 
@@ -124,13 +131,12 @@ def test_the_claims_of_a_workflow_that_is_not_here_stay_until_somebody_says_that
         worker.words.stop(workflow, "given up")
         settle(worker)
         gone = collect(worker.stack, other.words, MAIN, older_than=0.0, unknown=True)
-    assert (len(gone.names), len(gone.claims)) == (1, 1)
+    assert (len(gone.names), len(gone.claims)) == (0, 1)
 
 
 def test_a_worker_that_starts_drops_the_names_of_ended_attempts_and_no_other(worker: Embedded) -> None:
-    """Issue 5, item 5: who was killed after its publication leaves a name, and nobody has to remember ``perago gc``."""
-    ended = abandon(worker)
-    worker.words.stop(ended, "given up")
+    """Issue 5, item 5: who was killed leaves a name, and nobody has to remember ``perago gc``."""
+    end_after_claim(worker)
     settings = load(worker.project.folder, {}, {})
     assert targets_of(settings) == (MAIN,)
     name = foreign(worker)
@@ -149,8 +155,7 @@ def test_what_cannot_be_swept_does_not_keep_a_worker_from_working(
 
 
 def test_a_dry_run_says_what_would_go_and_removes_nothing(worker: Embedded) -> None:
-    worker.words.stop(abandon(worker), "given up")
-    settle(worker)
+    end_after_claim(worker)
     would = collected(worker, dry_run=True)
     assert (len(would.names), len(would.claims)) == (1, 1)
     assert len(worker.names()) == 1
@@ -167,8 +172,7 @@ def test_claims_wait_until_their_workflow_is_long_over(worker: Embedded) -> None
 
 
 def test_claims_go_only_after_a_barrier_has_answered(worker: Embedded) -> None:
-    worker.words.stop(abandon(worker), "given up")
-    settle(worker)
+    end_after_claim(worker)
     blocked = collected(worker, with_store(worker, barrier=always(NotDone("a request is under way"))))
     assert (len(blocked.names), blocked.claims) == (1, ())
     assert len(claims(worker)) == 1
@@ -176,8 +180,7 @@ def test_claims_go_only_after_a_barrier_has_answered(worker: Embedded) -> None:
 
 
 def test_claims_stay_while_a_name_of_theirs_could_not_be_removed(worker: Embedded) -> None:
-    worker.words.stop(abandon(worker), "given up")
-    settle(worker)
+    end_after_claim(worker)
     stuck = collected(worker, with_store(worker, drop=always(Unknown("no answer"))))
     assert (stuck.names, stuck.claims, len(stuck.kept)) == ((), (), 1)
     assert len(claims(worker)) == 1
@@ -185,8 +188,7 @@ def test_claims_stay_while_a_name_of_theirs_could_not_be_removed(worker: Embedde
 
 @pytest.mark.parametrize("call", ["staging_names", "all_claims"])
 def test_what_cannot_be_read_stops_everything_and_says_what(worker: Embedded, call: str) -> None:
-    worker.words.stop(abandon(worker), "given up")
-    settle(worker)
+    end_after_claim(worker)
     with pytest.raises(CollectError, match=r"could not be read: no answer\. Nothing was removed"):
         collected(worker, with_store(worker, **{call: always(Unknown("no answer"))}))
     assert len(worker.names()) == 1

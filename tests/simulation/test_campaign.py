@@ -81,7 +81,7 @@ def test_forgetting_what_was_seen_changes_nothing(reference: tuple[Folder, Summa
 def test_a_seeded_bug_is_found_and_its_line_replays(reference: tuple[Folder, Summary]) -> None:
     """Acceptance 10: the plain head check is not enough, and the data set holds the way to see it."""
     _, summary = reference
-    assert "S-02" in {each.property for each in summary.broken}
+    assert "S-02b" in {each.property for each in summary.broken}
     for each in summary.broken:
         line = read_line(each.line)
         model = model_of(line)

@@ -31,9 +31,12 @@ def _no_lease(setting: Setting, world: World) -> str | None:
 def _no_intent(setting: Setting, world: World) -> str | None:
     """An intent stays open at rest only behind a worker that died or could not find out.
 
-    Or whose accepted result an operator has taken back by a rerun before it could read that it was accepted.
+    Or whose result an operator has taken back by a rerun, or refused by ending the workflow, after it was published: what
+    nobody accepted stays open until it is rolled back or kept (ADR 29).
     """
-    if not setting.ledger or setting.pauses or setting.reruns or troubled(setting, world) or disturbed(setting, world):
+    if not setting.ledger or setting.pauses or setting.reruns or setting.terminations:
+        return None
+    if troubled(setting, world) or disturbed(setting, world):
         return None
     left = [run for run in world.intents if world.runs[run].fate is not DEAD]
     return f"intents of executions that ended by themselves are open: {left}" if left else None

@@ -41,7 +41,6 @@ from perago_core.policy.state import (
     proposal,
 )
 from perago_core.ports import Coordination, Entry
-from perago_core.recovery import Mode, sweep
 from perago_core.value import Value, a, count, flag, line, many, maybe, text
 from perago_core.values import Target
 
@@ -233,6 +232,8 @@ def _changing(wanted: Change, targets: tuple[Target, ...], lease: str, *, patien
 
 def find_behind(wanted: Change, targets: tuple[Target, ...]) -> Generator[Call, Answer[Any], Behind]:
     """Settle what is over on these targets, and give who does not rest for this change and what stays open."""
+    from perago_core.recovery import Mode, sweep  # noqa: PLC0415  a change is rare, and everybody reads policies
+
     members = yield from list_members()
     if not isinstance(members, Done):
         return Behind(trouble=members.reason)

@@ -30,7 +30,7 @@ def test_nothing_accepted_is_lost_on_lakefs_wherever_a_worker_is_killed_or_stopp
     demand(LAKEFS)
     policy, drawn = POLICIES[backing], seed()
     points = discover(tmp_path / "discover", policy, LakeFSProject)
-    assert any(case.point == "store.staging_names.after" for case in points) is (backing != "soft")
+    assert any(case.point == "store.claim.after" for case in points) is (backing != "soft")
     chance = random.Random(drawn)
     for action in ("kill", "stop"):
         cases = draw(points, SAMPLE[action], chance)

@@ -41,7 +41,8 @@ def test_nobody_else_asks_the_server_to_move_a_branch() -> None:
     for word in ("merge_into_branch", "hard_reset_branch"):
         assert [name for name, text in sources.items() if word in text] == ["client.py"], word
     for word in ("/hard_reset", "/merge/", "/revert", "/cherry-pick", "reset_branch(", "source_metarange"):
-        assert [name for name, text in sources.items() if word in text] == [], word
+        # Which answer fits which path is told in ``answers``, which sends nothing.
+        assert [name for name, text in sources.items() if word in text and name != "answers.py"] == [], word
 
 
 def test_the_store_publishes_through_one_door() -> None:

@@ -31,8 +31,8 @@ def _no_lease(setting: Setting, world: World) -> str | None:
 def _no_intent(setting: Setting, world: World) -> str | None:
     """An intent stays open at rest only behind a worker that died or could not find out.
 
-    Or whose result an operator has taken back by a rerun, or refused by ending the workflow, after it was published: what
-    nobody accepted stays open until it is rolled back or kept (ADR 29).
+    Or whose result an operator has taken back by a rerun, or refused by ending the workflow, after it was published:
+    what nobody accepted stays open until it is rolled back or kept (ADR 29).
     """
     if not setting.ledger or setting.pauses or setting.reruns or setting.terminations:
         return None

@@ -144,10 +144,10 @@ def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(
     assert ended["tasks"][0]["outputData"]["result"] == {"target": "lake/main", "settled": {}}
 
 
-def test_a_publication_nobody_finished_is_settled_by_the_recovery_of_its_pipeline(
+def test_a_publication_nobody_finished_is_rolled_back_by_the_recovery_of_its_pipeline(
     deployment: Deployment, operator: Operator
 ) -> None:
-    """Killed right after publishing, in its last attempt: no retry will replace it, so the books say what it is."""
+    """Killed right after publishing, in its last attempt: no retry will replace it, so no unaccepted head is left."""
     create(deployment.stack)
     deployment.change("retries=2", "retries=0")
     deployment.change("response_timeout=20", "response_timeout=40")  # not given up before it is killed
@@ -165,18 +165,18 @@ def test_a_publication_nobody_finished_is_settled_by_the_recovery_of_its_pipelin
     published = deployment.stack.store.head(MAIN)
     assert isinstance(published, Done)
     assert published.value is not None
-    assert published.value.commit.parents == (first.value.commit.ref,)  # recovery moves no branch
+    assert published.value.commit.ref == first.value.commit.ref
     (recover,) = ended["tasks"]
     assert ended["status"] == "COMPLETED"
     assert list(recover["outputData"]["result"]["settled"].values()) == ["settled"]
-    assert [each["kind"] for each in deployment.project.perago("audit", "--json").data] == ["abandoned"]
+    assert [each["kind"] for each in deployment.project.perago("audit", "--json").data] == ["rolled back"]
 
 
 def test_parameters_that_are_quoted_must_be_given_and_tasks_must_be_known(deployment: Deployment) -> None:
     create(deployment.stack)
     told = deployment.project.perago("run", deployment.named("line"), "--on", "conductor")
     assert told.code == 2
-    assert "add --param text=VALUE" in told.err
+    assert "needs --param text=VALUE" in told.err
     deployment.change(f'task = "sleep-{deployment.mark}"', f'task = "unheard-of-{deployment.mark}"')
     deployment.change(f'@task(name="sleep-{deployment.mark}"', f'@task(name="unheard-of-{deployment.mark}"')
     told = deployment.project.perago(

@@ -6,6 +6,7 @@ import pytest
 
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
+from perago_simulation.properties.publication import PUBLISHING
 from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import COMPLETED, FAILED, RUNNING, World
@@ -50,3 +51,15 @@ def test_the_next_step_may_meet_a_busy_lease_and_the_retry_completes_it() -> Non
     for sight, attempts in ((_second_step_failed, 1), (_second_step_done_by_a_retry, 2)):
         of = setting(Backing.LOCKED, attempts=attempts, steps=2, crashes=0, pauses=False)
         assert set(explore(of, [*PROPERTIES, _sight(sight)]).broken()) == {"seen"}
+
+
+@pytest.mark.parametrize("backing", [Backing.ATOMIC, Backing.CONDITIONAL], ids=lambda each: each.value)
+def test_of_three_attempts_with_equal_trees_a_stale_one_may_send_what_the_store_refuses(backing: Backing) -> None:
+    """S-16 at its letter: it listed the claims before the third attempt came, and takes its commit for the first's.
+
+    The third has raised the claim, or revoked the name, so that nothing lands: S-01 to S-04 hold.
+    """
+    of = setting(backing, attempts=3, crashes=0, same_tree=True)
+    found = explore(of, [*PROPERTIES, *(each for each in PUBLISHING if each.id == "S-16")])
+    assert found.complete
+    assert set(found.broken()) == {"S-16"}

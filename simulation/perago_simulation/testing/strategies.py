@@ -115,7 +115,7 @@ def _swarm(draw: st.DrawFn, rarely: Sequence[Mapping[str, Any]]) -> dict[str, An
 #: The promises a backing is known not to keep where this may happen (``specs/residuals.json``), by what happens. They
 #: are not judged there, so that whatever else breaks is seen.
 EXCUSED: Mapping[Backing, Mapping[str, frozenset[str]]] = {
-    Backing.ATOMIC: {"resends": frozenset({"S-19"}), "workflows": frozenset({"S-01", "S-02b", "L-02"})},
+    Backing.ATOMIC: {"resends": frozenset({"S-19"})},
     Backing.CONDITIONAL: {
         "strangers": frozenset({"S-15"}),
         "foreign_merges": frozenset({"S-15"}),

@@ -40,10 +40,11 @@ def check_params(name: str, pipeline: PipelineSettings, given: Mapping[str, Any]
     Counterexample, seen: ``perago run orders --param row=5`` ran with what the steps say, and exit code 0.
     """
     wanted = {path.split(".")[1] for step in pipeline.all_steps for path in quoted(step.params) if _OWN.match(path)}
-    for each in sorted(given.keys() - wanted):
-        raise SettingsError(f"pipeline {name} has no parameter {each!r}; {_instead(each, wanted)}")
-    for each in sorted(wanted - given.keys()):
-        raise SettingsError(f"pipeline {name} needs --param {each}=VALUE: a step quotes it")
+    unknown, missing = sorted(given.keys() - wanted), sorted(wanted - given.keys())
+    if unknown:
+        raise SettingsError(f"pipeline {name} has no parameter {unknown[0]!r}; {_instead(unknown[0], wanted)}")
+    if missing:
+        raise SettingsError(f"pipeline {name} needs --param {missing[0]}=VALUE: a step quotes it")
 
 
 def quoted(params: object) -> Iterator[str]:

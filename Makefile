@@ -7,7 +7,7 @@ STEP := .ci/step
 REQUIREMENTS := requirements/dev.txt requirements/docs.txt
 
 # Tests of everything that runs for real: stores, orchestrators, workers. Spark has a lane of its own.
-RUNTIME_TESTS := tests/conformance tests/crash tests/etcd tests/local tests/servers tests/worker
+RUNTIME_TESTS := tests/bucket tests/conformance tests/crash tests/etcd tests/hostile tests/local tests/people tests/servers tests/worker
 
 # Tests that need servers: all of these folders, and what is marked so in the folders above. Two lanes side by side.
 SERVER_TESTS := test-marked $(patsubst tests/%,test-%,$(wildcard tests/conductor tests/lakefs tests/cluster))
@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
+.PHONY: help setup burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,7 +64,7 @@ test-runtime: setup
 test-spark: setup
 	@$(STEP) --live spark $(BIN)/pytest tests/spark
 
-servers: setup ## Obtain lakeFS, Conductor and etcd once, start them on this machine, and say how to use them
+servers: setup ## Obtain lakeFS, Conductor, etcd and an S3 once, start them on this machine, and say how to use them
 	@$(BIN)/python -m tests.support.servers start
 
 demo-servers: setup ## Play the demo on a real lakeFS and a real Conductor (obtains them first)
@@ -90,6 +90,11 @@ test-conductor: setup
 test-cluster: setup
 	@$(call SERVED,cluster,tests/cluster)
 
+# Minutes, and a seed: make burn MINUTES=20 SEED=7
+MINUTES ?= 5
+burn: setup ## Break a real stack at random for MINUTES, and count what was injected, what survived and what was lost
+	@$(BIN)/python -m tests.crash.burn --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
 	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages
 
@@ -114,6 +119,7 @@ specs: setup ## Regenerate the tables in specs/ from the code
 
 test-full: setup ## Play and explore the whole matrices; figures go into specs/, those on servers are printed (hours)
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
+	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain minio
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
 	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers
@@ -123,6 +129,8 @@ lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for 
 	@$(COMPILE) --output-file requirements/uv.txt requirements/uv.in
 	@$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in
 	@$(COMPILE) --constraint requirements/dev.txt --output-file requirements/docs.txt requirements/docs.in
+	@$(COMPILE) --constraint requirements/dev.txt --extra worker --extra lakefs --extra conductor --extra etcd --extra telemetry \
+		--output-file requirements/image.txt pyproject.toml requirements/image.in
 	@$(COMPILE) --output-file requirements/servers.txt requirements/servers.in
 	@$(COMPILE) --output-file requirements/moto.txt requirements/moto.in
 	@$(COMPILE) --output-file requirements/peer.txt requirements/peer.in

@@ -63,3 +63,14 @@ class Unknown(Event):
 
 
 Answer: TypeAlias = Done[T] | NotDone | Unknown
+
+
+class NotDoneError(Exception):
+    """Raised within an adapter's call: it says no, or was told no, and nothing has happened. Becomes ``NotDone``.
+
+    Which exceptions of its own system mean the same is for each adapter to say; a port raises neither of these.
+    """
+
+
+class UnknownError(Exception):
+    """Raised within an adapter's call: something may have happened, perhaps half of it. Becomes ``Unknown``."""

@@ -11,9 +11,12 @@ the input              history A -> C, never A -> H -> C
 anything else          refuse                                  refuse
 =====================  ======================================  =================================
 
-Outside ``soft`` a child of the input may be replaced only if the owner rule proves it abandoned, nothing is
-published past the attempt's own deadline, and under ``locked`` the lease must outlast the request. ``decide`` is total
-and deterministic, and it never reads a message or metadata: permission does not come from what anybody wrote there.
+Outside ``soft`` an attempt that adopts takes over a child of the input that an earlier attempt of its task published:
+it reports that commit with the result on record, and nothing is replaced. Only where no result is on record, or the
+task wants its abandoned publications replaced, a child may be replaced, if the owner rule proves it abandoned. Nothing
+is published past the attempt's own deadline, and under ``locked`` the lease must outlast the request. ``decide`` is
+total and deterministic, and it never reads a message or metadata: permission does not come from what anybody wrote
+there.
 """
 
 from __future__ import annotations
@@ -71,7 +74,12 @@ def objection(
     claims: tuple[Claim, ...],
     standings: tuple[tuple[str, Standing], ...],
 ) -> Refusal | None:
-    """Give the reason why this head must not be replaced, or ``None`` if it is proven abandoned."""
+    """Give the reason why this head must not be replaced, or ``None`` if it is proven abandoned.
+
+    Whoever may adopt it counts too, not only who may have made it. Counterexample: t1 publishes and times out; its twin
+    finds that, claims, and is going to report it; t2 outranks the twin, truthfully sees t1 ended and unaccepted, and
+    plans the replacement; the twin reports t1's commit and is accepted; the replacement lands.
+    """
     # Our own record never owns the head: nothing was sent for it yet. Counting it would keep a deterministic retry,
     # whose tree equals that of the publication it finds, from ever replacing it (L-03).
     others = [claim for claim in claims if claim.execution != attempt.execution]
@@ -87,7 +95,40 @@ def objection(
         if state is not Standing.DEAD:
             found = f"its owner, task {claim.task_id}, is {state.value}"
             return _refusal(head, found, "Wait until the orchestrator has ended that task, or ask an operator.")
+    for claim in others:
+        state = known.get(claim.task_id, Standing.DEAD)
+        if state in {Standing.ACCEPTED, Standing.LIVE}:
+            found = f"task {claim.task_id}, which may have adopted it, is {state.value}"
+            return _refusal(head, found, "Wait until the orchestrator has ended that task, or ask an operator.")
     return None
+
+
+def adoptable(head: Commit, attempt: Attempt, claims: tuple[Claim, ...]) -> Claim | None:
+    """Give the claim by which this head was published for the attempt's own task with a known result, if there is one.
+
+    A no-op publishes nothing: its claim is all it leaves, and while the head is its input, the claim says what its
+    result is. Counterexample to leaving that out: of two twins one changes nothing, looks at the head and is about to
+    report its input; the other one publishes; both are accepted, with different results.
+
+    Whether its owner lives, died, was accepted or is forgotten makes no difference: the commit is this task's, and
+    whoever reports it reports the same commit. Several claims to one tree on one input have published the same data;
+    the newest one's result is taken.
+    """
+    if not attempt.adopts:
+        return None
+    matching = (
+        claim
+        for claim in claims
+        if claim.execution != attempt.execution
+        and claim.result is not None
+        and claim.parent == attempt.input
+        and (
+            head.ref == claim.parent
+            if claim.tree is None
+            else head.parents == (claim.parent,) and head.tree == claim.tree
+        )
+    )
+    return max(matching, key=lambda claim: claim.number, default=None)
 
 
 def _refusal(head: Commit, actual: str, next_action: str) -> Refusal:
@@ -122,6 +163,17 @@ class Unneeded(Value):
 
 
 @frozen(cache_hash=True, repr=False)
+class Adopted(Value):
+    """The target already is what an earlier attempt of the task published: report that commit with that result."""
+
+    ref: CommitRef
+    tree: str
+    output: str
+    refusal: ClassVar[None] = None
+    verdict: ClassVar[str] = "adopt"
+
+
+@frozen(cache_hash=True, repr=False)
 class Refused(Value):
     """Leave the target alone and fail."""
 
@@ -137,7 +189,7 @@ class Late(Value):
     verdict: ClassVar[str] = "late"
 
 
-Decision: TypeAlias = Allowed | Unneeded | Refused | Late
+Decision: TypeAlias = Allowed | Unneeded | Adopted | Refused | Late
 
 
 @frozen(repr=False, slots=False, getstate_setstate=True)
@@ -155,6 +207,10 @@ class Case(Value):
     now: float = 0.0
     attempt_until: float = float("inf")
     lease_until: float = float("inf")
+    #: What the body returned, which is part of the claim.
+    output: str = "{}"
+    #: The body has not run, because an earlier attempt's publication was found.
+    adopting: bool = False
 
 
 def decide(case: Case) -> Decision:
@@ -184,15 +240,36 @@ def decide(case: Case) -> Decision:
             "other content, or a workspace that cannot compare it",
             "Declare the task as logical, or change the layout only, such as `ws.compact` does.",
         )
-    if case.head.commit.ref == case.attempt.input:
+    return _adopt(case, case.head.commit) or _by_the_head(case, case.head.commit)
+
+
+def _adopt(case: Case, head: Commit) -> Decision | None:
+    """Take over what an earlier attempt has published; ``None``: nothing of the kind is there, nor was looked for."""
+    published = adoptable(head, case.attempt, case.claims)
+    if published is not None:
+        assert published.result is not None
+        return Adopted(head.ref, head.tree, published.result)
+    if not case.adopting:
+        return None
+    return _refuse(
+        Classification.ADOPTED_GONE,
+        f"what an earlier attempt published at the head of {case.attempt.target}, as it was when this one began",
+        f"head {head.ref} with parents {_list(head.parents)}",
+        "Let the orchestrator retry: the next attempt runs the body, or refuses what it finds.",
+    )
+
+
+def _by_the_head(case: Case, head: Commit) -> Decision:
+    """Apply the rule of the seeds."""
+    if head.ref == case.attempt.input:
         return _on_input(case)
     if case.attempt.operation is Operation.MAINTENANCE:
-        return _maintenance(case, case.head.commit)
-    if case.attempt.over_maintenance and _only_maintenance(case, case.head.commit.ref):
-        return _on_maintained(case, case.head.commit.ref)
-    if case.head.commit.parents == (case.attempt.input,):
-        return _on_child(case, case.head.commit)
-    return _elsewhere(case, case.head.commit)
+        return _maintenance(case, head)
+    if case.attempt.over_maintenance and _only_maintenance(case, head.ref):
+        return _on_maintained(case, head.ref)
+    if head.parents == (case.attempt.input,):
+        return _on_child(case, head)
+    return _elsewhere(case, head)
 
 
 def _out_of_time(case: Case) -> Decision | None:
@@ -296,7 +373,7 @@ def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tr
         condition=_CONDITIONS[backing],
         name=attempt.staging_name if by_name else None,
         tree=tree,
-        claim=claim_of(attempt, case.staged) if backing is Backing.ATOMIC else None,
+        claim=claim_of(attempt, case.staged, case.output) if backing is Backing.ATOMIC else None,
         token=case.token,
         epoch=attempt.epoch,
         operation=attempt.operation,

@@ -10,7 +10,7 @@ The protocols are written synchronously. ``adrive`` takes ports with the same me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 from attrs import field, frozen
@@ -303,6 +303,17 @@ class BranchCreator(Protocol):
         ...
 
 
+@runtime_checkable
+class ObjectCollector(Protocol):
+    """A store whose objects nobody else collects: neither a server of its own nor a command such as ``git gc``."""
+
+    def collect_objects(
+        self, repository: str, kept: Collection[CommitRef], older_than: float, *, dry_run: bool = False
+    ) -> Answer[int]:
+        """Remove what no branch, name or claim reaches and is older than so many seconds, except these commits."""
+        ...
+
+
 class TaskWorkspace(Workspace, Protocol):
     """A workspace that is told which task an attempt runs, and can stop its body from another thread."""
 
@@ -325,6 +336,18 @@ class Cautioned(Protocol):
 
     def caution(self) -> Answer[str]:
         """Return a known defect of this server's version; blank: none."""
+        ...
+
+
+@runtime_checkable
+class Leaseless(Protocol):
+    """A coordination store without leases: nothing in it vanishes by itself, so it neither locks nor tells who lives.
+
+    Workers on it show no signs of life, and the policy they have agreed on is not changed under way.
+    """
+
+    def instead_of_leases(self) -> str:
+        """Say what to use by whoever needs leases."""
         ...
 
 

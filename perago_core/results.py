@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 from attrs import field, frozen
 
-from perago_core.value import Value, a, line, many, maybe, text
+from perago_core.value import Value, a, flag, line, many, maybe, text
 from perago_core.values import Backing, CommitRef, TaskStatus
 
 
@@ -45,6 +45,7 @@ class Classification(Enum):
     HEAD_MERGED = "head-merged"
     HEAD_NOT_REPLACEABLE = "head-not-replaceable"
     HEAD_ADVANCED = "head-advanced"
+    ADOPTED_GONE = "adopted-gone"
     CONTENT_NOT_PRESERVED = "content-not-preserved"
     PUBLISH_REFUSED = "publish-refused"
     PUBLISH_UNKNOWN = "publish-unknown"
@@ -116,10 +117,14 @@ class Acceptance(Enum):
 
 @frozen(cache_hash=True, repr=False)
 class Outcome(Value):
-    """What became of the execution. ``result`` is ``None`` for one that stays silent, not owning the attempt."""
+    """What became of the execution. ``result`` is ``None`` for one that stays silent, not owning the attempt.
+
+    ``adopted``: what it reported is an earlier attempt's, or a twin's.
+    """
 
     result: Result | None = field(validator=maybe(a(Completed, Failed, FailedTerminally)))
     acceptance: Acceptance = field(validator=a(Acceptance))
     backing: Backing = field(validator=a(Backing))
     silence: Refusal | None = field(default=None, validator=maybe(a(Refusal)))
     left_behind: tuple[str, ...] = field(default=(), validator=many(text))
+    adopted: bool = field(default=False, validator=flag)

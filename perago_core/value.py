@@ -6,7 +6,7 @@ embedder pays it at import for each of some two hundred classes; one method here
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from attrs import Attribute, fields, frozen
@@ -20,6 +20,9 @@ class Value:
         shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(type(self)) if each.repr)
         return f"{type(self).__name__}({shown})"
 
+
+#: Marks a field that records of older releases do not have; read without it, they have its default.
+ADDED: Mapping[str, bool] = {"added": True}
 
 Validator: TypeAlias = Callable[[Any, "Attribute[Any]", Any], None]
 

@@ -14,7 +14,7 @@ from attrs import Factory, field, frozen
 
 from perago_core.budget import PublishBudget
 from perago_core.names import staging_name
-from perago_core.value import Value, a, count, flag, line, many, maybe, text
+from perago_core.value import ADDED, Value, a, count, flag, line, many, maybe, text
 
 CommitRef = NewType("CommitRef", str)
 
@@ -33,6 +33,13 @@ class Operation(Enum):
 
     LOGICAL = "logical"
     MAINTENANCE = "maintenance"
+
+
+class OnAbandoned(Enum):
+    """What a retry makes of an earlier attempt's publication that nobody accepted. ``soft`` always replaces it."""
+
+    ADOPT = "adopt"
+    REPLACE = "replace"
 
 
 class TaskStatus(Enum):
@@ -116,6 +123,7 @@ class Attempt(Value):
     read_only: bool = field(default=False, validator=flag)
     operation: Operation = field(default=Operation.LOGICAL, validator=a(Operation))
     over_maintenance: bool = field(default=False, validator=flag)
+    on_abandoned: OnAbandoned = field(default=OnAbandoned.ADOPT, validator=a(OnAbandoned), metadata=ADDED)
     ledger: bool = field(default=False, validator=flag)
     epoch: int = field(default=0, validator=count)
     budget: PublishBudget = field(default=Factory(PublishBudget), validator=a(PublishBudget))
@@ -127,6 +135,11 @@ class Attempt(Value):
             raise ValueError(message)
         name = staging_name(self.target, self.logical_task, self.number, self.retry_count, self.task_id, self.execution)
         object.__setattr__(self, "staging_name", name)
+
+    @property
+    def adopts(self) -> bool:
+        """Say whether it takes over what its task has published; ``soft`` replaces it, whatever the task says."""
+        return self.on_abandoned is OnAbandoned.ADOPT and self.backing is not Backing.SOFT
 
 
 @frozen(cache_hash=True, repr=False)
@@ -151,6 +164,9 @@ class Claim(Value):
 
     ``tree`` is the tree the execution is about to publish on top of ``parent``; a no-op has none. The pair is what the
     owner rule compares, because commit ids are not predictable and metadata grants nothing.
+
+    ``result`` is what the execution is about to report: it is on record before the publication is sent, so whoever
+    finds that publication later can report it. ``None``: too long to be kept here, or made by an older release.
     """
 
     target: Target = field(validator=a(Target))
@@ -161,6 +177,7 @@ class Claim(Value):
     execution: str = field(validator=text)
     parent: CommitRef = field(validator=text)
     tree: str | None = field(default=None, validator=maybe(text))
+    result: str | None = field(default=None, validator=maybe(line), metadata=ADDED)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -187,8 +204,12 @@ class Maintained(Value):
     ref: CommitRef = field(validator=text)
 
 
-def claim_of(attempt: Attempt, staged: StagedRef | None) -> Claim:
-    """Make the claim this execution wants to win."""
+#: How long a result may be that a claim keeps, in characters. A publication with a longer one cannot be adopted.
+LONGEST_RESULT = 65_536
+
+
+def claim_of(attempt: Attempt, staged: StagedRef | None, result: str = "{}") -> Claim:
+    """Make the claim this execution wants to win: to publish this on its input, or nothing, and report that result."""
     return Claim(
         target=attempt.target,
         logical_task=attempt.logical_task,
@@ -198,4 +219,5 @@ def claim_of(attempt: Attempt, staged: StagedRef | None) -> Claim:
         execution=attempt.execution,
         parent=attempt.input,
         tree=None if staged is None else staged.tree,
+        result=result if len(result) <= LONGEST_RESULT else None,
     )

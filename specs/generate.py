@@ -11,8 +11,9 @@ expected commands, for implementations in other languages), ``cost.md`` (calls p
 looks after it), ``windows.md`` (what comes of dying at each point), the reference pages of ``guide/``. With ``--full``
 also ``wide.md`` (the ladder in wider bounds), ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each
 step is for), ``cluster.md`` (policy, lease and recovery machines of several processes over one coordination store),
-``kill-matrix.md`` and ``kill-matrix-lakefs.md`` (real workers killed and stopped everywhere, on the embedded stack and
-on a real lakeFS).
+``detection.md`` (how often Hypothesis finds a bug that is there), ``kill-matrix.md`` and ``kill-matrix-lakefs.md``
+(real workers killed and stopped everywhere, on the embedded stack and on a real lakeFS), ``wrong-answers.md`` (what the
+adapters make of servers that lie).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from perago_simulation.catalogue.wide import wide_text  # noqa: E402  as above
 from perago_simulation.catalogue.windows import windows_text  # noqa: E402  as above
 from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
 from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
+from perago_simulation.testing.detection import detection_text  # noqa: E402  as above
 from specs.guide.generate import pages  # noqa: E402  as above
 from tests.specs.clauses import marked  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
@@ -63,14 +65,17 @@ def matrices() -> Mapping[str, Callable[[], str]]:
     """Give what takes long, undone: who notices which mutant, what each step is for, who survives which death."""
     from tests.lakefs.matrix_stack import LAKEFS  # noqa: PLC0415  as above
     from tests.support.crash.matrix_page import kill_matrix  # noqa: PLC0415  only these need the runtime
+    from tests.support.hostile.page import wrong_answers  # noqa: PLC0415  as above
 
     return {
         "wide.md": wide_text,
         "mutants.md": mutant_table,
         "ablation.md": ablation,
         "cluster.md": partial(cluster_text, full=True),
+        "detection.md": detection_text,
         "kill-matrix.md": kill_matrix,
         "kill-matrix-lakefs.md": partial(kill_matrix, LAKEFS),
+        "wrong-answers.md": wrong_answers,
     }
 
 

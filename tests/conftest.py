@@ -76,7 +76,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def missing_rows() -> Mapping[str, list[str]]:
-    """Give the rows nobody fired, by machine: of every machine, or of those that ran at all if nobody is strict."""
+    """Return the rows nobody fired, by machine: of every machine, or of those that ran at all if nobody is strict."""
     tables = {name: load(name) for name in NAMES if STRICT or f"perago_core.{name}" in sys.modules}
     return {
         name: [row.id for row in table.definition.rows if row.id not in FIRED.get(table, ())]

@@ -1,7 +1,4 @@
-"""The orchestrator on Conductor: translates answers of its API, decides nothing."""
+"""The orchestrator on Conductor: translates answers of its API, decides nothing.
 
-from __future__ import annotations
-
-from perago_conductor.orchestrator import ConductorOrchestrator
-
-__all__ = ["ConductorOrchestrator"]
+A package without imports: documents are written also where Conductor's client is not installed.
+"""

@@ -1,4 +1,4 @@
-"""Conductor's documents: tasks and workflows read as values of the core, results and pipelines written for Conductor.
+"""Conductor's documents: what it shows, read as values of the core; tasks, results and pipelines, written for it.
 
 A result names its execution twice over: in the task's output, and inside ``workspace``, which every next step and the
 workflow's own output take over whole. So whoever asks later can tell whose result the workflow went on with. The two
@@ -16,16 +16,17 @@ what came before:
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
-
+from perago_core.budget import PublishBudget
 from perago_core.contract import EXECUTION, REF, RESULT, TASK, is_list, is_object, output_document
+from perago_core.pipelines import QUOTATION, DeclaredPipeline, DeclaredStep, DeclaredTask, recovery_task_name
 from perago_core.ports import Assignment
 from perago_core.results import Completed
-from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot, TaskStatus
+from perago_core.values import Attempt, CommitRef, TaskSnapshot, TaskStatus
 
 Json: TypeAlias = Any
 Document: TypeAlias = dict[str, Any]
@@ -33,7 +34,6 @@ Document: TypeAlias = dict[str, Any]
 #: A pipeline is defined anew under the same version: workflows that run keep the definition they were started with.
 VERSION = 1
 RECOVERY_SUFFIX = "-recovery"
-_QUOTATION = re.compile(r"\$\{([^{}]*)\}")
 #: Documents in which a key more is a difference too. Elsewhere the server adds its defaults to what it was given.
 _EXACT = frozenset({"data", "inputParameters", "outputParameters"})
 #: Ended, and not as ours would: an optional task that failed for good; a task an operator skipped.
@@ -41,6 +41,7 @@ _OTHER_ENDS: Mapping[str, TaskStatus] = {
     "COMPLETED_WITH_ERRORS": TaskStatus.FAILED,
     "SKIPPED": TaskStatus.CANCELED,
 }
+_ENDED = frozenset({"COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED"})
 #: A paused workflow still takes results of what was handed out.
 _RUNNING = frozenset({"RUNNING", "PAUSED"})
 #: Deliveries of one task within one start time that can be told apart; more than anybody requeues.
@@ -49,19 +50,29 @@ _DELIVERIES = 1024
 
 def assignment_of(task: Mapping[str, Json]) -> Assignment:
     """Read a polled task. Whatever polled it just now, its workflow was running."""
+    given: Json = {} if task.get("inputData") is None else task["inputData"]
+    step: Json = task["referenceTaskName"]
+    patience: Json = task.get("responseTimeoutSeconds")
+    if not (is_object(given) and isinstance(step, str) and isinstance(patience, int | None)):
+        raise TypeError("expected an object as input, a text as reference name, whole seconds as response time-out")
     return Assignment(
         snapshot=_snapshot(task, running=True, execution=None, ref=None),
         task_name=task["taskType"],
         # The reference name carries the iteration of a loop, so this is one step of one workflow, across its retries.
-        logical_task=f"{task['workflowInstanceId']}/{task['referenceTaskName']}",
+        logical_task=f"{task['workflowInstanceId']}/{step}",
         number=number_of(task),
-        input=json.dumps(task.get("inputData") or {}, ensure_ascii=False),
-        response_timeout=task.get("responseTimeoutSeconds") or None,  # 0: Conductor waits for ever
+        input=json.dumps(given, ensure_ascii=False),
+        response_timeout=patience or None,  # 0: Conductor waits for ever
     )
 
 
 def snapshot_of(task: Mapping[str, Json], workflow: Mapping[str, Json]) -> TaskSnapshot:
-    """Read a task together with its workflow."""
+    """Read a task together with its workflow.
+
+    Counterexample: a health page, ``{"status": "UP"}``, is no workflow that has ended; its attempts would be given up.
+    """
+    if workflow["workflowId"] != task["workflowInstanceId"] or workflow["status"] not in _RUNNING | _ENDED:
+        raise ValueError(f"expected workflow {task['workflowInstanceId']}, found another document")
     taken = _taken(task, workflow) or {}
     return _snapshot(
         task,
@@ -100,7 +111,7 @@ def _snapshot(
         task_id=task["taskId"],
         retry_count=task["retryCount"],
         status=_OTHER_ENDS.get(status) or TaskStatus(status),
-        worker_id=task.get("workerId") or "",
+        worker_id="" if task.get("workerId") is None else task["workerId"],
         started_at=task["startTime"],
         poll_count=task["pollCount"],
         workflow_running=running,
@@ -137,59 +148,60 @@ def _results(document: Json) -> Iterator[Mapping[str, Json]]:
             yield from _results(each)
 
 
-@frozen
-class Step:
-    """One step: its name in the workflow, the task it runs, and its parameters."""
-
-    name: str
-    task: str
-    params: Mapping[str, Any] = field(factory=dict[str, Any])
-
-
-@frozen
-class Pipeline:
-    """Stages of steps over one target. ``recovery``: the task that settles what a failed run left open."""
-
-    name: str
-    stages: tuple[tuple[Step, ...], ...]
-    target: Target | None = None
-    recovery: str = ""
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Give every step, one after the other."""
-        return tuple(step for stage in self.stages for step in stage)
+def task_document(task: DeclaredTask, budget: PublishBudget) -> Document:
+    """Describe one task. No timeout beyond the response timeout: the worker ends the body itself, at ``timeout``."""
+    return {
+        "name": task.name,
+        "description": task.description or task.name,
+        "ownerEmail": task.owner_email,
+        "retryCount": task.retries,
+        "retryLogic": "FIXED",
+        "retryDelaySeconds": math.ceil(task.retry_delay),
+        "responseTimeoutSeconds": response_timeout(task, budget),
+        "timeoutSeconds": 0,
+        "timeoutPolicy": "RETRY",
+        "inputSchema": {"name": f"{task.name}-input", "version": 1, "type": "JSON", "data": task.input_schema},
+        "outputSchema": {"name": f"{task.name}-output", "version": 1, "type": "JSON", "data": task.output_schema},
+    }
 
 
-def workflow_document(pipeline: Pipeline) -> Document:
-    """Describe the workflow of a pipeline."""
+def response_timeout(task: DeclaredTask, budget: PublishBudget) -> int:
+    """Return whole seconds, because Conductor cuts the rest off: at 2.5 a worker would trust in half a second too much.
+
+    At least what the budget asks for between the last heartbeat, which must not overlap the result, and the moment the
+    result has arrived. The worker itself counts with what the task declares, which is never longer (T-P5), or with what
+    the attempt was handed out with if that is less.
+    """
+    return math.ceil(max(task.response_timeout, budget.heartbeat_interval + budget.completion_reserve))
+
+
+def workflow_document(name: str, pipeline: DeclaredPipeline, *, has_target: bool = True) -> Document:
+    """Describe the workflow of a pipeline; without a target its steps have no workspace."""
     tasks: list[Document] = []
     workspace = "${workflow.input.workspace}"
     for number, stage in enumerate(pipeline.stages, 1):
-        given = None if pipeline.target is None else workspace
-        tasks += _stage(number, [_step(step, given) for step in stage])
-        workspace = f"${{{stage[-1].name}.output.workspace}}"
-    document = _workflow(pipeline.name, tasks)
-    document["inputParameters"] = ["params"] if pipeline.target is None else ["params", "workspace"]
+        tasks += _stage(number, [_step(step, workspace if has_target else None) for step in stage])
+        workspace = f"${{{stage[-1].label}.output.workspace}}"
+    document = _workflow(name, tasks)
+    document["inputParameters"] = ["params", "workspace"] if has_target else ["params"]
     document["outputParameters"] = _output(pipeline)
-    if pipeline.recovery and pipeline.target is not None:
-        document["failureWorkflow"] = pipeline.name + RECOVERY_SUFFIX
+    if pipeline.recovery and has_target:
+        document["failureWorkflow"] = name + RECOVERY_SUFFIX
     return document
 
 
-def recovery_document(pipeline: Pipeline) -> Document | None:
-    """Describe the workflow that Conductor starts when a run of the pipeline has failed; ``None`` if it has none."""
-    if not pipeline.recovery or pipeline.target is None:
-        return None
+def recovery_document(name: str) -> Document:
+    """Describe the workflow that Conductor starts when a run of the pipeline has failed."""
+    task = recovery_task_name(name)
     failed = {"workflow": "${workflow.input.workflowId}", "reason": "${workflow.input.reason}"}
-    recover = {**_step(Step("recover", pipeline.recovery), None), "inputParameters": {"params": failed}}
-    return _workflow(pipeline.name + RECOVERY_SUFFIX, [recover])
+    recover = {"name": task, "taskReferenceName": "recover", "type": "SIMPLE", "inputParameters": {"params": failed}}
+    return _workflow(name + RECOVERY_SUFFIX, [recover])
 
 
-def documents(pipeline: Pipeline) -> tuple[Document, ...]:
+def documents(name: str, pipeline: DeclaredPipeline) -> tuple[Document, ...]:
     """Describe everything that is registered for a pipeline."""
-    recovery = recovery_document(pipeline)
-    return (workflow_document(pipeline),) if recovery is None else (workflow_document(pipeline), recovery)
+    workflow = workflow_document(name, pipeline)
+    return (workflow, recovery_document(name)) if pipeline.recovery else (workflow,)
 
 
 def unlike(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -219,15 +231,15 @@ def _workflow(name: str, tasks: list[Document]) -> Document:
     }
 
 
-def _output(pipeline: Pipeline) -> Document:
+def _output(pipeline: DeclaredPipeline) -> Document:
     """Give where each step has left the branch, and what the last one gave.
 
     Not what all gave: four results of 3 MiB are more than Conductor keeps of a workflow, and it would fail for good at
     its very end, with everything published.
     """
-    *_, last = pipeline.steps
-    shown: Document = {step.name: {"workspace": f"${{{step.name}.output.workspace}}"} for step in pipeline.steps}
-    shown[last.name]["result"] = f"${{{last.name}.output.result}}"
+    steps = [step.label for step in pipeline.all_steps]
+    shown: Document = {label: {"workspace": f"${{{label}.output.workspace}}"} for label in steps}
+    shown[steps[-1]]["result"] = f"${{{steps[-1]}.output.result}}"
     return shown
 
 
@@ -246,11 +258,11 @@ def _stage(number: int, steps: list[Document]) -> list[Document]:
     ]
 
 
-def _step(step: Step, workspace: str | None) -> Document:
+def _step(step: DeclaredStep, workspace: str | None) -> Document:
     given: Document = {"params": translated(step.params)}
     if workspace is not None:
         given["workspace"] = workspace
-    return {"name": step.task, "taskReferenceName": step.name, "type": "SIMPLE", "inputParameters": given}
+    return {"name": step.task, "taskReferenceName": step.label, "type": "SIMPLE", "inputParameters": given}
 
 
 def translated(value: Any) -> Any:  # noqa: ANN401  any JSON
@@ -259,7 +271,7 @@ def translated(value: Any) -> Any:  # noqa: ANN401  any JSON
         return {key: translated(each) for key, each in value.items()}
     if is_list(value):
         return [translated(each) for each in value]
-    return _QUOTATION.sub(_quotation, value) if isinstance(value, str) else value
+    return QUOTATION.sub(_quotation, value) if isinstance(value, str) else value
 
 
 def _quotation(match: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.ports import Assignment, Nudgeable
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, TaskSnapshot, TaskStatus
+from perago_http import reading
 
 #: Beyond 3 MiB Conductor keeps the output elsewhere and shows none, so nobody could read the result back; beyond 10 MiB
 #: it fails the task for good, with answer 200. What is around the result of the body is far below the difference.
@@ -46,8 +47,9 @@ class ConductorOrchestrator(Nudgeable):
         domain: str = "",
         timeout: float = 10.0,
         poll_wait: float = 1.0,
+        insecure: bool = False,
     ) -> None:
-        self.transport = Transport(Access(url, key, secret, ca, timeout))
+        self.transport = Transport(Access(url, key, secret, ca, timeout, insecure))
         self.domain = domain
         self._wait = min(poll_wait, LONGEST_WAIT)
         self._turn = 0
@@ -92,17 +94,19 @@ class ConductorOrchestrator(Nudgeable):
         if not isinstance(read, Done):
             return read
         task: Json = read.value
-        running: str = task["workflowInstanceId"]
+        about = reading.read(read, lambda found: (_text(found["workflowInstanceId"]), found["status"]), "Conductor")
+        if not isinstance(about, Done):
+            return about
+        running, ended = about.value
         if workflow_id not in {None, running}:
             return Done(None)
-        whole = "true" if task["status"] == TaskStatus.COMPLETED.value else "false"
+        whole = "true" if ended == TaskStatus.COMPLETED.value else "false"
         status = self.transport.workflows.get_execution_status
         read = self.transport.ask(status, running, include_tasks=whole, within=within)
         if isinstance(read, Gone):
             return Done(None, operations=2)
-        if not isinstance(read, Done):
-            return read
-        return Done(snapshot_of(task, read.value), operations=2)
+        snapshot = reading.read(read, lambda found: snapshot_of(task, found), "Conductor")
+        return Done(snapshot.value, operations=2) if isinstance(snapshot, Done) else snapshot
 
     def extend(self, attempt: Attempt) -> Answer[None]:
         """Send one heartbeat. Not the status update of the same name: that one hands the task back."""
@@ -146,7 +150,7 @@ class ConductorOrchestrator(Nudgeable):
         changes nothing. Done also when the workflow is gone.
         """
         answer = self.transport.ask(self.transport.workflows.decide, workflow_id)
-        return Done(None) if isinstance(answer, Done | Gone) else answer
+        return Done(None) if isinstance(answer, Gone) else reading.read(answer, _nothing, "Conductor")
 
     # ---- how
 
@@ -198,7 +202,7 @@ class ConductorOrchestrator(Nudgeable):
             extend=extend,
         )
         answer = self.transport.ask(self.transport.tasks.update_task, body, within=within)
-        return Done(None) if isinstance(answer, Done) else answer
+        return reading.read(answer, lambda found: _names(found, attempt.task_id), "Conductor")
 
 
 def _is_delivery_of(attempt: Attempt, seen: TaskSnapshot | None) -> bool:
@@ -207,6 +211,17 @@ def _is_delivery_of(attempt: Attempt, seen: TaskSnapshot | None) -> bool:
         and seen.status is TaskStatus.IN_PROGRESS
         and (seen.started_at, seen.poll_count) == (attempt.started_at, attempt.poll_count)
     )
+
+
+def _nothing(found: Json) -> None:
+    if found:
+        raise ValueError(f"{str(found)[:100]!r} where there is nothing to say")
+
+
+def _names(found: Json, task_id: str) -> None:
+    """See that an update was answered with the id of its task."""
+    if found != task_id:
+        raise ValueError(f"{str(found)[:100]!r} in place of the task's id")
 
 
 def _text(text: str) -> str:
@@ -223,5 +238,5 @@ def _readable(tasks: list[Json]) -> Iterator[Assignment]:
     for task in tasks:
         try:
             yield assignment_of(task)
-        except (AttributeError, KeyError, TypeError, ValueError) as surprise:
+        except reading.SURPRISES as surprise:
             _LOG.warning("a task cannot be read and is left to time out: %r in %.200r", surprise, task)

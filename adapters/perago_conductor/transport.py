@@ -8,6 +8,8 @@ no connection                           not done    nothing was sent (``Unreacha
 any other 404                           unknown     a proxy's, or about the address; it says nothing of the task
 other 4xx                               not done    Conductor refused it; 401 and 403 say what to check
 408, 429, 5xx, a lost connection        unknown     it may have been applied, now or in a moment
+any other status, a page, a foreign     unknown     not Conductor's; whoever redirects, or shows a page with 200, may
+document                                            have passed the request on
 ======================================  ==========  =============================================================
 
 A success says little: Conductor answers 200 to results and heartbeats that it ignores.
@@ -43,6 +45,9 @@ from conductor.client.http.api import metadata_resource_api, task_resource_api, 
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_http.pool import Pool
+from perago_http.reading import kind_of
+from perago_http.secrets import refuse_clear_text
 
 Json: TypeAlias = Any
 
@@ -57,33 +62,46 @@ _ApiError: type[Exception] = _library.rest.ApiException
 _LockedOut: type[Exception] = _library.rest.AuthorizationException
 
 _SUCCESS = range(200, 300)
+#: What Conductor says of what it has done.
+_DOCUMENTED = (200, 204)
+#: What it writes: documents, and a task's id as plain text.
+_KINDS = ("application/json", "text/plain")
 _GONE = 404
 _LOCKED_OUT = (401, 403)
 _AMBIGUOUS = (408, 429)
-_SERVER_ERROR = 500
+_REFUSED = range(400, 500)
 #: What the web server below Conductor says when nobody serves that address: a wrong URL, not a task that is gone.
 _NO_SUCH_ADDRESS = "No static resource"
 
 
 def _names_nobody(_access: object, _attribute: Attribute[str], url: str) -> None:
     """Refuse an address with a password in it: addresses are logged, and are part of reasons."""
-    if "@" in url:
+    if "@" in url or "?" in url:
         message = (
-            f"expected an address such as https://host/api, found something before {url.rpartition('@')[2]!r}: "
-            "give who you are apart from it, as key and secret"
+            f"expected an address such as https://host/api, found more than that around "
+            f"{url.partition('?')[0].rpartition('@')[2]!r}: give who you are apart from it, as key and secret"
         )
         raise ValueError(message)
 
 
 @frozen
 class Access:
-    """Where the server is and how to be let in. ``timeout``: seconds for an answer, beyond what a long poll waits."""
+    """Where the server is and how to be let in.
+
+    ``timeout``: seconds for a whole answer, beyond what a long poll waits. ``insecure``: key and secret may cross the
+    network in clear text.
+    """
 
     url: str = field(validator=_names_nobody)
     key: str = ""
     secret: str = field(default="", repr=False)
     ca: Path | None = None
     timeout: float = 10.0
+    insecure: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.key and not self.insecure:
+            refuse_clear_text(self.url, "key and secret", "orchestrator.insecure")
 
     @property
     def api(self) -> str:
@@ -180,7 +198,7 @@ class Transport:
 
     def _judge(self, refused: HttpError) -> Answer[Json]:
         reason = f"{self._url} answered {refused.status}: {refused.message}"
-        if refused.status in _AMBIGUOUS or refused.status >= _SERVER_ERROR:
+        if refused.status in _AMBIGUOUS or refused.status not in _REFUSED:
             return Unknown(reason)
         if refused.status in _LOCKED_OUT:
             return NotDone(f"{reason}; check orchestrator.key and orchestrator.secret")
@@ -219,7 +237,7 @@ def _is_conductors(body: str) -> bool:
     """
     try:
         document: Json = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and "retryable" in document
 
@@ -283,7 +301,7 @@ class SendOnce:
     def __init__(self, ca: Path | None, timeout: float) -> None:
         context = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
         self._timeout = timeout
-        self._pool = urllib3.PoolManager(retries=False, maxsize=64, ssl_context=context)
+        self._pool = Pool(maxsize=64, ssl_context=context)
 
     def request(
         self,
@@ -313,7 +331,12 @@ class SendOnce:
         except HTTPError as problem:
             unsafe = "CERTIFICATE_VERIFY_FAILED" in str(problem)  # found before anything is sent
             raise (NeverSent if unsafe else Unanswered)(_reason(problem)) from None
-        return Response(answer.status, answer.data.decode("utf-8", "replace"), answer.headers, answer.reason or "")
+        status, kind = answer.status, kind_of(answer.headers)
+        if status in _SUCCESS and (status not in _DOCUMENTED or (answer.data and kind not in _KINDS)):
+            raise Unanswered(
+                f"status {status} with {kind or 'no type'} is no answer of Conductor; is a proxy before it?"
+            )
+        return Response(status, answer.data.decode("utf-8", "replace"), answer.headers, answer.reason or "")
 
     def close(self) -> None:
         """Close the connections."""

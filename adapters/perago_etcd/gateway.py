@@ -22,11 +22,16 @@ import os
 import threading
 from typing import Any, TypeAlias
 
-import httpx
+import urllib3
 from attrs import frozen
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.contract import is_object
 from perago_etcd.cluster import Cluster
+from perago_etcd.documents import text
+from perago_http.pool import Pool
+from perago_http.reading import kind_of, read
 
 Json: TypeAlias = Any
 
@@ -37,6 +42,8 @@ _OLD_TOKEN = "revision of auth store is old"  # noqa: S105  an error message, no
 #: Cancelled somewhere on the way: whether before or after the cluster took it, nobody says.
 _AMBIGUOUS = (408, 499)
 _UNIMPLEMENTED = 501
+_OK = 200
+_REFUSED = range(400, 500)
 
 
 #: Held while a client is made, and across a fork, so that no child finds it held by a thread it does not have.
@@ -51,15 +58,15 @@ class Gateway:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._pid = 0
-        self._inherited: list[httpx.Client | None] = []
-        self._client: httpx.Client | None = None
+        self._inherited: list[Pool | None] = []
+        self._client: Pool | None = None
         self._token = ""
         self._first = 0
 
     def close(self) -> None:
         """Close the connections of this process."""
         if self._client is not None and self._pid == os.getpid():
-            self._client.close()
+            self._client.clear()
             self._client = None
 
     def read(self, path: str, body: Json) -> Answer[Json]:
@@ -89,10 +96,10 @@ class Gateway:
         if self._token != instead_of:
             return Done(self._token)
         credentials = {"name": self._cluster.user, "password": self._cluster.password}
-        answer = self._send("auth/authenticate", credentials, repeatable=True).answer
+        answer = read(self._send("auth/authenticate", credentials, repeatable=True).answer, _token, "etcd")
         if isinstance(answer, Done):
-            self._token = answer.value["token"]
-            return Done(self._token)
+            self._token = answer.value
+            return answer
         # Whatever became of this, the request it was for was not sent.
         return NotDone(f"etcd did not let user {self._cluster.user!r} in: {answer.reason}")
 
@@ -108,23 +115,25 @@ class Gateway:
         return reply
 
     def _send_to(self, endpoint: str, path: str, body: Json, token: str) -> _Reply:
-        headers = {"Authorization": token} if token else {}
+        # By ``Accept`` etcd knows that the gateway asks; without it, whoever has no token is the gateway's certificate.
+        headers = {"Accept": "application/json"} | ({"Authorization": token} if token else {})
+        url, limit = f"{endpoint.rstrip('/')}/v3/{path}", urllib3.Timeout(total=self._cluster.timeout)
         try:
-            response = self._http().post(f"{endpoint.rstrip('/')}/v3/{path}", json=body, headers=headers)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
+            response = self._http().request("POST", url, json=body, headers=headers, timeout=limit, redirect=False)
+        except (NewConnectionError, ConnectTimeoutError, NameResolutionError) as problem:
             return _Reply(NotDone(f"{endpoint} could not be reached: {_described(problem)}"), reached=False)
-        except httpx.HTTPError as problem:
+        except HTTPError as problem:
+            if "CERTIFICATE_VERIFY_FAILED" in str(problem):  # found before anything is sent
+                return _Reply(NotDone(f"{endpoint} could not be reached: {_described(problem)}"), reached=False)
             return _Reply(Unknown(f"{endpoint} did not answer: {_described(problem)}"))
         return _judge(endpoint, response)
 
-    def _http(self) -> httpx.Client:
+    def _http(self) -> Pool:
         """Return this process's client: making one costs a third of a second of TLS set-up, so it is made once."""
         with _making:
             if self._client is None or self._pid != os.getpid():
                 self._inherited.append(self._client)  # a forked child must not close its parent's connections
-                cluster = self._cluster
-                verify, trust_env = cluster.trust(), not cluster.is_local
-                self._client = httpx.Client(verify=verify, timeout=cluster.timeout, trust_env=trust_env)
+                self._client = Pool(maxsize=64, ssl_context=self._cluster.trust())
                 self._pid = os.getpid()
             return self._client
 
@@ -136,29 +145,37 @@ class _Reply:
     token_is_stale: bool = False
 
 
-def _judge(endpoint: str, response: httpx.Response) -> _Reply:
-    status = response.status_code
+def _judge(endpoint: str, response: urllib3.BaseHTTPResponse) -> _Reply:
+    status = response.status
     # A stream, as keep-alive gives, is a line of JSON for each answer, each under "result" or "error".
-    first, _, _ = response.text.partition("\n")
+    first, _, _ = response.data.partition(b"\n")
     try:
         document: Json = json.loads(first)
         error: Json = document.get("error")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return _Reply(Unknown(f"{endpoint} answered {status} and nothing readable: is that etcd's JSON gateway?"))
-    if response.is_success and error is None:
+    if status == _OK and error is None:
         result: Json = document.get("result", document)
         # etcd leaves out what is empty, so that {} would say "no such key". It never leaves its own name out.
-        if not _has_header(result):
+        if not (_has_header(result) and kind_of(response.headers) == "application/json"):
             return _Reply(Unknown(f"{endpoint} answered {status} without etcd's header: is that etcd's JSON gateway?"))
         return _Reply(Done(result))
-    failure = document if isinstance(error, str | None) else error  # one of a stream stands under "error"
-    status = failure.get("http_code", status)
+    failure: Json = error if is_object(error) else document  # one of a stream stands under "error"
+    said: Json = failure.get("http_code")
+    status = said if isinstance(said, int) else status
     message = str(failure.get("message", ""))
     reason = f"{endpoint} answered {status}: {message or 'no reason given'}"
     if _is_refusal(status):
         stale = failure.get("code") == _UNAUTHENTICATED or _OLD_TOKEN in message
         return _Reply(NotDone(reason), token_is_stale=stale)
     return _Reply(Unknown(reason))
+
+
+def _token(found: Json) -> str:
+    token = text(found, "token")
+    if not token:
+        raise ValueError("a token is missing")
+    return token
 
 
 def _has_header(result: object) -> bool:
@@ -172,7 +189,7 @@ def _has_header(result: object) -> bool:
 def _is_refusal(status: int) -> bool:
     if status in _AMBIGUOUS:
         return False
-    return httpx.codes.is_client_error(status) or status == _UNIMPLEMENTED
+    return status in _REFUSED or status == _UNIMPLEMENTED
 
 
 def _described(problem: Exception) -> str:

@@ -30,7 +30,8 @@ import urllib3
 from lakefs_sdk.exceptions import ApiException, OpenApiException
 from pydantic.v1 import ValidationError
 
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown, UnknownError
+from perago_http.reading import kind_of
 
 T = TypeVar("T")
 
@@ -41,18 +42,13 @@ _SILENT = re.compile(r".*/repositories/[^/]+/(commits|branches/[^/]+/hard_reset)
 _BRANCHES = re.compile(r".*/repositories/[^/]+/branches")
 _OBJECT = re.compile(r".*/repositories/[^/]+/refs/[^/]+/objects")
 _COMMIT_ID = re.compile(rb'"?[0-9a-f]{64}"?')
+_JSON = "application/json"
+#: All that lakeFS writes beside an error.
+_ERROR = {"message", "request_id"}
 _LOST_THE_RACE = "predicate failed"
 #: Answers to a read, or to an upload, that pass: a branch that others change, a server that is busy, restarting or
 #: behind a gateway.
 _PASSING = frozenset({408, 423, 429, 499, 500, 502, 503, 504})
-
-
-class Refused(Exception):  # noqa: N818  it names an answer, not a mistake
-    """We say no before lakeFS is asked, or lakeFS said no in its own words; nothing has happened."""
-
-
-class Uncertain(Exception):  # noqa: N818  it names an answer, not a mistake
-    """Something may have happened, and nobody can say."""
 
 
 class HttpError(Exception):
@@ -65,8 +61,8 @@ class HttpError(Exception):
 
 
 #: Whatever a request may raise. Only this module takes these apart.
-#: The last three: an answer that is not what the SDK's model of it says, not JSON, or not UTF-8, as which the SDK
-#: decodes what is written beside an error.
+#: The last four: an answer that is not what the SDK's model of it says, not JSON, nested without end, or not UTF-8, as
+#: which the SDK decodes what is written beside an error.
 Problem = (
     HttpError,
     OpenApiException,
@@ -74,6 +70,7 @@ Problem = (
     OSError,
     ValidationError,
     json.JSONDecodeError,
+    RecursionError,
     UnicodeDecodeError,
 )
 
@@ -91,9 +88,9 @@ def answer(requests: Counted, work: Callable[[], T]) -> Answer[T]:
     """Do the work and say what became of it, and how many requests it took."""
     try:
         value = work()
-    except Refused as no:
+    except NotDoneError as no:
         return NotDone(str(no), requests.sent)
-    except Uncertain as unsure:
+    except UnknownError as unsure:
         return Unknown(str(unsure), requests.sent)
     except Problem as problem:
         kind = NotDone if was_refused(problem) else Unknown
@@ -111,7 +108,7 @@ def was_refused(problem: Exception) -> bool:
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return status >= HTTPStatus.BAD_REQUEST and status not in _AMBIGUOUS
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _LOST_THE_RACE in body_of(problem)
+        return _LOST_THE_RACE in _own_words(problem)
     return status == HTTPStatus.NOT_IMPLEMENTED
 
 
@@ -143,12 +140,12 @@ def is_refused_by_hook(problem: Exception) -> bool:
 
 def is_without_changes(problem: Exception) -> bool:
     """Say whether a commit or a merge had nothing to do."""
-    return status_of(problem) == HTTPStatus.BAD_REQUEST and "no changes" in body_of(problem)
+    return status_of(problem) == HTTPStatus.BAD_REQUEST and "no changes" in _own_words(problem)
 
 
 def is_dirty(problem: Exception) -> bool:
     """Say whether a merge met uncommitted objects."""
-    return status_of(problem) == HTTPStatus.BAD_REQUEST and "dirty branch" in body_of(problem)
+    return status_of(problem) == HTTPStatus.BAD_REQUEST and "dirty branch" in _own_words(problem)
 
 
 def status_of(problem: Exception) -> int | None:
@@ -191,16 +188,27 @@ def checked(response: urllib3.BaseHTTPResponse, *wanted: int) -> urllib3.BaseHTT
     return response
 
 
+def document_of(response: urllib3.BaseHTTPResponse) -> Any:  # noqa: ANN401  any JSON
+    """Read the document of an answer to a raw request, which says that it is one."""
+    if kind_of(response.headers) != _JSON:
+        raise HttpError(response.status, f"not an answer of lakeFS: {kind_of(response.headers) or 'no type'}")
+    try:
+        return json.loads(response.data)
+    except (ValueError, RecursionError) as surprise:
+        raise UnknownError(f"expected a document of lakeFS; found none: {str(surprise)[:200]}") from None
+
+
 def documented(method: str, url: str, response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
     """Give back an answer of lakeFS to a request of the SDK, which takes any 2xx for what it asked for.
 
     What has nothing to say is 204 and empty, an object is bytes, a new branch is a commit's id in plain text, whatever
     type it claims, and everything else is JSON.
     """
-    status, path = response.status, urlsplit(url).path
+    status, path, kind = response.status, urlsplit(url).path, kind_of(response.headers)
     if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        if response.data and kind != _JSON:  # in somebody else's words, "no changes" says nothing of lakeFS
+            raise HttpError(status, f"not an answer of lakeFS to {method} {path}: {kind or 'no type'}")
         return response
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if method == "DELETE" or _SILENT.fullmatch(path):
         fits = status == HTTPStatus.NO_CONTENT and not response.data
     elif _OBJECT.fullmatch(path):
@@ -208,7 +216,7 @@ def documented(method: str, url: str, response: urllib3.BaseHTTPResponse) -> url
     elif method == "POST" and _BRANCHES.fullmatch(path):
         fits = status == HTTPStatus.CREATED and _COMMIT_ID.fullmatch(response.data.strip()) is not None
     else:
-        fits = status in (HTTPStatus.OK, HTTPStatus.CREATED) and kind == "application/json"
+        fits = status in (HTTPStatus.OK, HTTPStatus.CREATED) and kind == _JSON
     if not fits:
         raise HttpError(status, f"not an answer of lakeFS to {method} {path}: {kind or 'no type'}")
     return response
@@ -218,10 +226,17 @@ def _message(body: str) -> str | None:
     """Give the message of a body that is lakeFS's own; ``None``: somebody else wrote it."""
     try:
         found: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    message = cast("dict[str, Any]", found).get("message") if isinstance(found, dict) else None
+    if not isinstance(found, dict) or not found.keys() <= _ERROR:  # pyright: ignore[reportUnknownMemberType]
+        return None  # a commit has a message as well
+    message = cast("dict[str, Any]", found).get("message")
     return None if message is None else str(message)
+
+
+def _own_words(problem: Exception) -> str:
+    """Give what lakeFS itself wrote beside the status, whole; of anything else, nothing."""
+    return _message(body_of(problem)) or ""
 
 
 def _text(body: object) -> str:

@@ -6,8 +6,9 @@ walking back, kept under a tag, and looked at once by each process, so the depth
 
 from __future__ import annotations
 
+from perago_core.answers import NotDoneError, UnknownError
 from perago_core.values import Commit, CommitRef, Target
-from perago_lakefs.answers import Problem, Refused, Uncertain, is_conflict, is_dirty, is_without_changes
+from perago_lakefs.answers import Problem, is_conflict, is_dirty, is_without_changes
 from perago_lakefs.client import PAGE, Client
 
 TAG = "perago-first-commit"
@@ -24,10 +25,10 @@ def barrier(client: Client, target: Target, first: CommitRef) -> None:
         if is_without_changes(problem):
             return
         if is_dirty(problem):
-            raise Refused(refused_as_dirty(target)) from problem
+            raise NotDoneError(refused_as_dirty(target)) from problem
         raise
     message = f"expected that merging the first commit {first} changes nothing on {target}, found that it made {made}"
-    raise Uncertain(message)
+    raise UnknownError(message)
 
 
 def refused_as_dirty(target: Target) -> str:
@@ -44,7 +45,7 @@ def first_commit(client: Client, target: Target) -> Commit:
     found = client.commit(repository, tagged)
     if found is None or found.parents:
         message = f"expected tag {TAG} of {repository} at the first commit, found {tagged}: delete that tag"
-        raise Refused(message)
+        raise NotDoneError(message)
     return found
 
 

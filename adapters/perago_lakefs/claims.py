@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from attrs import frozen
 
+from perago_core.answers import NotDoneError
 from perago_core.errors import CodecError
 from perago_core.machine.codec import dumps, loads
 from perago_core.values import Claim, CommitRef, Target
-from perago_lakefs.answers import Problem, Refused, is_conflict
+from perago_lakefs.answers import Problem, is_conflict
 from perago_lakefs.client import Client
 
 PREFIX = "perago-claim-"
@@ -57,7 +58,7 @@ class Claims:
             return claim
         standing = self.read(client, claim)
         if standing is None:
-            raise Refused("the claim that stood a moment ago has been removed: the task is settled")
+            raise NotDoneError("the claim that stood a moment ago has been removed: the task is settled")
         return standing
 
     def read(self, client: Client, claim: Claim) -> Claim | None:
@@ -113,7 +114,7 @@ def _read(client: Client, repository: str, at: CommitRef) -> Claim:
         return loads(written, Claim)
     except CodecError as problem:
         message = f"expected a claim in commit {at} of {repository}, found none: {problem}"
-        raise Refused(message) from problem
+        raise NotDoneError(message) from problem
 
 
 def _unless_it_exists(create: Callable[[], None]) -> bool:

@@ -42,9 +42,13 @@ from lakefs_sdk.models.tag_creation import TagCreation
 from lakefs_sdk.models.upload_part import UploadPart
 from lakefs_sdk.models.upload_part_from import UploadPartFrom
 
+from perago_core.answers import NotDoneError, UnknownError
+from perago_core.contract import is_list
 from perago_core.ports import Stored
 from perago_core.values import Commit, CommitRef
-from perago_lakefs.answers import Problem, Refused, Uncertain, documented, is_missing, is_passing
+from perago_http.pool import Pool
+from perago_http.secrets import refuse_clear_text
+from perago_lakefs.answers import Problem, documented, is_missing, is_passing
 
 T = TypeVar("T")
 Json: TypeAlias = Any
@@ -75,9 +79,9 @@ def _without_api(url: str) -> str:
 class Connection:
     """One lakeFS server and who we are there: a small value that can be sent to any process.
 
-    ``timeout``: seconds to wait for an answer. ``publish_timeout``: seconds a publication has, from its first check to
+    ``timeout``: seconds for a whole answer. ``publish_timeout``: seconds a publication has, from its first check to
     its answer, so that a lease can be known to outlast it. ``pool``: connections kept open, so also how many transfers
-    run at once.
+    run at once. ``insecure``: the keys may cross the network in clear text.
     """
 
     url: str = field(converter=_without_api)
@@ -87,6 +91,11 @@ class Connection:
     publish_timeout: float = 5.0
     ca: Path | None = None
     pool: int = 16
+    insecure: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        if self.secret_key and not self.insecure:
+            refuse_clear_text(self.url, "secret key", "store.insecure")
 
     @property
     def api(self) -> str:
@@ -143,9 +152,8 @@ class Session:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self.pool = urllib3.PoolManager(
+        self.pool = Pool(
             maxsize=connection.pool,
-            retries=False,
             timeout=connection.timeout,
             ca_certs=None if connection.ca is None else str(connection.ca),
             blocksize=_BLOCK,
@@ -189,7 +197,8 @@ class _Checking:
     pool: urllib3.PoolManager
 
     def request(self, method: str, url: str, **given: Any) -> urllib3.BaseHTTPResponse:  # noqa: ANN401  as the SDK
-        """Send one request of the SDK."""
+        """Send one request of the SDK, and take its answer whole, whatever the SDK says, so that it has a limit."""
+        given["preload_content"] = True
         return documented(method, url, self.pool.request(method, url, **given))
 
 
@@ -239,21 +248,22 @@ class Client:
     def log(self, repository: str, ref: str, *, amount: int = PAGE, after: str = "") -> tuple[Commit, ...]:
         """Give commits by first parent, newest first."""
         given = {"amount": amount, "after": after, "first_parent": True, "limit": True}
-        listed = self._read(self._sdk.refs_api.log_commits, repository, ref, **given)
-        return tuple(map(_commit, listed.results))
+        return tuple(map(_commit, _all_of(self._read(self._sdk.refs_api.log_commits, repository, ref, **given))))
 
     def history(self, repository: str, ref: str, limit: int) -> Iterator[Commit]:
         """Give commits by first parent, newest first, down to the first one, in pages as large as they are needed."""
         at: str | None = ref
         while at is not None:
             page = self.log(repository, at, amount=min(limit, PAGE))
+            if not page:
+                raise UnknownError(f"expected commit {at} with those before it; found no commit at all")
             yield from page
             at = page[-1].parents[0] if page[-1].parents else None
 
     def is_dirty(self, repository: str, branch: str) -> bool | None:
         """Say whether a branch carries uncommitted objects; ``None``: there is no such branch."""
         diff = self._sdk.branches_api.diff_branch
-        return self._found(lambda: bool(self._read(diff, repository, branch, amount=1).results))
+        return self._found(lambda: bool(_all_of(self._read(diff, repository, branch, amount=1))))
 
     def checksum(self, repository: str, ref: str, path: str) -> str | None:
         """Give the checksum of an object."""
@@ -382,10 +392,13 @@ class Client:
         given: Json = {"prefix": prefix, "user_metadata": False, "_preload_content": False}
 
         def read(after: str) -> tuple[Json, str, bool]:
-            page: Json = json.loads(self._read(send, repository, ref, after=after, amount=PAGE, **given).raw_data)
+            answer = self._read(send, repository, ref, after=after, amount=PAGE, **given)
             with as_described("a page of objects"):
-                turn = page["pagination"]
-                return list(page["results"]), str(turn["next_offset"]), bool(turn["has_more"])
+                page: Json = json.loads(answer.raw_data)
+                turn, results = page["pagination"], page["results"]
+                if not is_list(results) or len(results) != turn["results"]:
+                    raise TypeError(f"{turn['results']} results are not {str(results)[:40]}")
+                return results, str(turn["next_offset"]), bool(turn["has_more"])
 
         for page in _pages(read):
             yield from map(stored_object, page)
@@ -422,7 +435,7 @@ class Client:
             _return_http_data_only=True,
         )
         if _value(made).path != stored.path:
-            raise Uncertain(
+            raise UnknownError(
                 f"expected lakeFS to answer with the object it linked as {stored.path!r}; found another answer"
             )
 
@@ -497,7 +510,7 @@ class Client:
     def _listed(self, call: Callable[..., Any], repository: str, prefix: str, **given: object) -> Iterator[Named]:
         def read(after: str) -> tuple[Json, str, bool]:
             page = self._read(call, repository, prefix=prefix, after=after, amount=PAGE, **given)
-            return page.results, page.pagination.next_offset, page.pagination.has_more
+            return _all_of(page), page.pagination.next_offset, page.pagination.has_more
 
         for page in _pages(read):
             yield from (Named(str(each.id), CommitRef(each.commit_id)) for each in page)
@@ -533,7 +546,7 @@ class Client:
                 f"expected a check that leaves time to send what it is for within {within:g} s, found them used up: it "
                 "was not sent. Try again; if this repeats, raise publish_timeout, or find out why lakeFS is slow"
             )
-            raise Refused(message)
+            raise NotDoneError(message)
         return left
 
 
@@ -543,15 +556,26 @@ def _pages(read: Callable[[str], tuple[Json, str, bool]]) -> Iterator[Json]:
     while more:
         page, following, more = read(after)
         if more and following <= after:
-            raise Uncertain(f"expected a page after {after!r}; found that the next one begins at {following!r}")
+            raise UnknownError(f"expected a page after {after!r}; found that the next one begins at {following!r}")
         after = following
         yield page
+
+
+def _all_of(page: Any) -> Any:  # noqa: ANN401  as the SDK
+    """Give the results of a page, as many as it says it has.
+
+    The SDK takes an object for a list of nothing. Counterexample: a name that stands is not in that list, so it counts
+    as revoked.
+    """
+    if len(page.results) != page.pagination.results:
+        raise UnknownError(f"expected {page.pagination.results} results on a page; found {len(page.results)}")
+    return page.results
 
 
 def _value(found: Any) -> Any:  # noqa: ANN401  as the SDK
     """Give what the SDK made of an answer; it makes nothing of a status that is not documented."""
     if found is None:
-        raise Uncertain("expected an answer as lakeFS documents it; found another status with 2 in front")
+        raise UnknownError("expected an answer as lakeFS documents it; found another status with 2 in front")
     return found
 
 
@@ -564,7 +588,7 @@ def as_described(what: str) -> Generator[None]:
         raise  # those are known, and a read is asked again
     except (KeyError, TypeError, ValueError, AttributeError) as surprise:
         found = " ".join(f"{type(surprise).__name__}: {surprise}".split())
-        raise Uncertain(f"expected {what} as lakeFS describes it; found something else: {found}") from None
+        raise UnknownError(f"expected {what} as lakeFS describes it; found something else: {found}") from None
 
 
 def stored_object(found: Json) -> Stored:

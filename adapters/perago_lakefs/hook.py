@@ -73,6 +73,6 @@ _HEAD = re.compile(rf"{_MARK} the (head|source) is <([0-9a-f]+)>")
 
 
 def found_by(refusal: str) -> tuple[str, str] | None:
-    """Give what the hook found, and of what, if it was our hook that refused."""
+    """Return what the hook found, and of what, if it was our hook that refused."""
     found = _HEAD.search(refusal)
     return None if found is None else (found[1], found[2])

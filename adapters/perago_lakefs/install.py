@@ -13,10 +13,10 @@ from typing import TypeVar
 from attrs import frozen
 
 from perago_core import fence
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown, UnknownError
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target
 from perago_lakefs import hook
-from perago_lakefs.answers import Refused, Uncertain, answer
+from perago_lakefs.answers import answer
 from perago_lakefs.barrier import first_commit
 from perago_lakefs.client import Client, Connection
 from perago_lakefs.store import LakeFSStore
@@ -50,18 +50,18 @@ def install(
         if client.default_branch(target.repository) is None:
             if not namespace or check:
                 message = f"expected repository {target.repository}, found none: create it, or give its namespace"
-                raise Refused(message)
+                raise NotDoneError(message)
             client.create_repository(target.repository, namespace, target.branch)
         head = _value(store.head(target))
         if head is None:
-            raise Refused(f"expected branch {target}, found none: create it, or correct its name")
+            raise NotDoneError(f"expected branch {target}, found none: create it, or correct its name")
         at = head.commit.ref
         protected = any(fnmatchcase(target.branch, pattern) for pattern in client.protected(target.repository))
         standing = hook.TEXTS.get(client.checksum(target.repository, at, hook.PATH) or "")
         wanted = _wanted(standing, strict=strict)
         if standing != wanted and check:
             message = f"expected the hook of this release on {target}, found none or another: run 'perago init-repo'"
-            raise Refused(message)
+            raise NotDoneError(message)
         published = at if standing == wanted else _publish(client, store, target, at, wanted)
         first_commit(client, target)
         return Installed(published, changed=standing != wanted, protected=protected, strict=wanted == hook.STRICT)
@@ -93,7 +93,7 @@ def _planned(store: LakeFSStore, attempt: Attempt, staged: StagedRef | None) -> 
     decision = fence.decide(fence.Case(attempt, staged, _value(store.head(attempt.target))))
     if not isinstance(decision, fence.Allowed) or decision.plan.expected != attempt.input:
         why = decision.refusal if decision.refusal is not None else "it moved meanwhile"
-        raise Refused(f"{attempt.target} cannot take the hook now: {why}. Run it again")
+        raise NotDoneError(f"{attempt.target} cannot take the hook now: {why}. Run it again")
     return decision
 
 
@@ -102,6 +102,6 @@ def _value(given: Answer[T]) -> T:
         case Done(value):
             return value
         case NotDone(reason):
-            raise Refused(reason)
+            raise NotDoneError(reason)
         case Unknown(reason):
-            raise Uncertain(reason)
+            raise UnknownError(reason)

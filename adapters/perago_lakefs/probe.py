@@ -22,7 +22,7 @@ from perago_core.fence import Standing
 from perago_core.names import task_prefix
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
+from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, StagedRef, Target, claim_of
 from perago_lakefs import hook
 from perago_lakefs.answers import Problem, answer, body_of, described, message_of
 from perago_lakefs.client import Client, Connection
@@ -146,7 +146,16 @@ class _Trial:
     def _attempt(self, number: int) -> Attempt:
         run = token_hex(8)
         made = Attempt(
-            "probe", f"task-{number}", 0, self._task, number, run, self._target, self._at, Backing.CONDITIONAL
+            workflow_id="probe",
+            task_id=f"task-{number}",
+            retry_count=0,
+            logical_task=self._task,
+            number=number,
+            execution=run,
+            target=self._target,
+            input=self._at,
+            backing=Backing.CONDITIONAL,
+            on_abandoned=OnAbandoned.REPLACE,
         )
         self._attempts.append(made)
         return made

@@ -10,12 +10,12 @@ the reset undoes that.
 
 from __future__ import annotations
 
+from perago_core.answers import NotDoneError
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef
 from perago_lakefs import hook
 from perago_lakefs.answers import (
     Problem,
-    Refused,
     body_of,
     described,
     is_conflict,
@@ -38,7 +38,7 @@ def publish(client: Client, plan: PublishPlan) -> CommitRef:
         taught = _taught(problem, plan)
         if taught is None:
             raise
-        raise Refused(taught) from problem
+        raise NotDoneError(taught) from problem
 
 
 def _merge(client: Client, plan: PublishPlan) -> CommitRef:
@@ -66,7 +66,7 @@ def _check(client: Client, plan: PublishPlan) -> None:
             f"expected to see first whether {plan.target} may be moved, found {described(problem)}. Nothing was moved: "
             "try again"
         )
-        raise Refused(message) from problem
+        raise NotDoneError(message) from problem
 
 
 def _check_name(client: Client, plan: PublishPlan) -> None:
@@ -77,7 +77,7 @@ def _check_name(client: Client, plan: PublishPlan) -> None:
             f"expected staging name {plan.name} at {plan.commit}, found {at or 'no such name'}: it was revoked, or is "
             "not this attempt's"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def check_hook(client: Client, repository: str, ref: str) -> None:
@@ -89,7 +89,7 @@ def check_hook(client: Client, repository: str, ref: str) -> None:
             f"expected the hook {hook.PATH} of this release in {ref}, found {what}: run 'perago init-repo {repository}'"
             " and start again from the new head"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def _taught(problem: Exception, plan: PublishPlan) -> str | None:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TypeVar
 
-from perago_core.answers import Answer
+from perago_core.answers import Answer, NotDoneError
 from perago_core.names import EVERY, is_staging_name
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import Sink, Source
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_lakefs import barrier, probe, publish
-from perago_lakefs.answers import Problem, Refused, answer, is_without_changes
+from perago_lakefs.answers import Problem, answer, is_without_changes
 from perago_lakefs.claims import Claims
 from perago_lakefs.client import Client, Connection
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
@@ -151,7 +151,7 @@ def _branch_name(name: str) -> str:
     """Give a name that a branch may have, or refuse."""
     if _BRANCH.fullmatch(name) is None:
         message = f"{name!r} is no branch name on lakeFS: use letters, digits, '_' and '-', at most 220"
-        raise Refused(message)
+        raise NotDoneError(message)
     return name
 
 
@@ -159,7 +159,7 @@ def _staging_name(name: str) -> str:
     """Give a name that is ours to write and delete, or refuse: a target is moved by publishing only."""
     if not is_staging_name(name):
         message = f"{name!r} is no staging name: only names made for an execution are written, committed or deleted"
-        raise Refused(message)
+        raise NotDoneError(message)
     return _branch_name(name)
 
 
@@ -172,5 +172,5 @@ def _commit_id(ref: str) -> CommitRef:
     """Give the full id of a commit, or refuse."""
     if not _is_commit_id(ref):
         message = f"{ref!r} is no commit id: give the 64 digits of a commit, since a branch may move meanwhile"
-        raise Refused(message)
+        raise NotDoneError(message)
     return CommitRef(ref)

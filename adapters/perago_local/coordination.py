@@ -15,9 +15,9 @@ import uuid
 from collections.abc import Callable
 from typing import TypeVar
 
-from perago_core.answers import Answer, NotDone, Unknown
+from perago_core.answers import Answer, NotDone, NotDoneError, Unknown
 from perago_core.ports import Entry
-from perago_local.database import Part, Refused, SqlitePort
+from perago_local.database import Part, SqlitePort
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class SqliteCoordination(SqlitePort):
                 return _entry(row)
             if lease is not None and not _is_lease(connection, lease):
                 message = f"lease {lease!r} has ended or never was: grant a new one"
-                raise Refused(message)
+                raise NotDoneError(message)
             connection.execute("INSERT INTO entry VALUES (?, ?, ?)", (_key(key), _bytes(value), lease))
             return Entry(key, value)
 
@@ -115,7 +115,7 @@ class SqliteCoordination(SqlitePort):
         def work(connection: sqlite3.Connection, now: float) -> str:
             if not 0 < ttl < float("inf"):
                 message = f"a lease must live for more than 0 seconds and must end, not {ttl!r}"
-                raise Refused(message)
+                raise NotDoneError(message)
             connection.execute("INSERT INTO lease VALUES (?, ?, ?)", (lease, ttl, now + ttl))
             return lease
 
@@ -159,7 +159,7 @@ def _is_lease(connection: sqlite3.Connection, lease: str) -> bool:
 def _key(text: str) -> bytes:
     if not text.strip():
         message = f"expected a key with something in it, found {text!r}"
-        raise Refused(message)
+        raise NotDoneError(message)
     return _bytes(text)
 
 

@@ -29,7 +29,7 @@ from typing import ClassVar, TypeVar
 
 from attrs import frozen
 
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown
 from perago_core.ports import Clock
 from perago_local.clock import MachineClock
 from perago_local.clock import boot as this_boot
@@ -42,10 +42,6 @@ _RETRY_PAUSE = 0.01
 
 class DatabaseError(Exception):
     """The file cannot be used; the message says what was expected, what was found and what to do."""
-
-
-class Refused(Exception):  # noqa: N818  not an error: it is how work says no, and becomes the answer "not done"
-    """Raised by work inside a transaction to say no: nothing of it is kept, the answer is *not done*."""
 
 
 @frozen
@@ -91,7 +87,7 @@ class Database:
         try:
             with self._connection() as connection, _snapshot(connection):
                 return Done(work(connection))
-        except Refused as refusal:
+        except NotDoneError as refusal:
             return NotDone(str(refusal))
         except (sqlite3.Error, DatabaseError) as problem:
             return Unknown(self._described(problem))
@@ -103,7 +99,8 @@ class Database:
                 self._idle.pop().close()
 
     def _described(self, problem: Exception) -> str:
-        return f"{self.path.name}: {problem}"
+        known = isinstance(problem, sqlite3.OperationalError) and _kind(problem) in _ADVICE
+        return f"{self.path.name}: {problem}" + (f". {_advice(problem)}" if known else "")
 
     @contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
@@ -149,10 +146,7 @@ class Database:
                 self._use_write_ahead_log(connection)
                 answer = _transaction(connection, self._set_up)
         except sqlite3.OperationalError as problem:
-            message = (
-                f"{self.path} could not be opened within {self._busy_timeout:g} s ({problem}). Another process holds "
-                "it, perhaps one that was stopped in the middle of a transaction: continue it, or end it."
-            )
+            message = f"{self.path} could not be opened within {self._busy_timeout:g} s ({problem}). {_advice(problem)}"
             raise DatabaseError(message) from problem
         except sqlite3.DatabaseError as problem:
             message = (
@@ -188,8 +182,8 @@ class Database:
         while True:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError:
-                if time.monotonic() > until:
+            except sqlite3.OperationalError as problem:
+                if time.monotonic() > until or _kind(problem) not in _HELD:
                     raise
                 time.sleep(_RETRY_PAUSE)
             else:
@@ -208,11 +202,35 @@ class Database:
         if version != self._part.version:
             message = f"expected version {self._part.version} of the {self._part.name} tables, found {version}: "
             message += "use the program that wrote them, or another file"
-            raise Refused(message)
+            raise NotDoneError(message)
         if boot != self._boot:
             for statement in _statements(self._part.restarted):
                 connection.execute(statement, {"now": self._opened})
             connection.execute("UPDATE part SET boot = ? WHERE name = ?", (self._boot, self._part.name))
+
+
+#: Somebody has the lock; it passes.
+_HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+#: What else keeps a file from being used. Counterexample, seen: a full disk was told as a process that holds the file.
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "The disk is full: free some space; what was answered is kept",
+    sqlite3.SQLITE_IOERR: "The disk did not do what it should: is it full, or failing? What was answered is kept",
+    sqlite3.SQLITE_READONLY: "The file, its folder or the disk is read-only: make it writable",
+    sqlite3.SQLITE_CANTOPEN: "The file cannot be opened: look at its folder's permissions, a full or read-only disk, "
+    "and the limit of open files (ulimit -n)",
+}
+
+
+def _kind(problem: Exception) -> int:
+    """Give SQLite's primary code; 0 where the problem is not SQLite's own."""
+    return getattr(problem, "sqlite_errorcode", 0) & 0xFF
+
+
+def _advice(problem: Exception) -> str:
+    held = (
+        "Another process holds it, perhaps one that was stopped in the middle of a transaction: continue it, or end it"
+    )
+    return f"{_ADVICE.get(_kind(problem), held)}."
 
 
 class SqlitePort:
@@ -240,7 +258,7 @@ def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connect
     connection.execute("BEGIN IMMEDIATE")
     try:
         value = work(connection)
-    except Refused as refusal:
+    except NotDoneError as refusal:
         connection.execute("ROLLBACK")
         return NotDone(str(refusal))
     try:

@@ -14,6 +14,7 @@ from attrs import define, field
 from perago_core.answers import NotDone, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import Phase
+from perago_core.attempt.table import start
 from perago_core.values import Target, TaskSnapshot, TaskStatus
 from perago_report import sentences
 from perago_report.recording import (
@@ -91,7 +92,7 @@ class Seen:
 
     def _begin(self, who: Recording) -> None:
         attempt = who.attempt
-        self._run(who, f"on {attempt.worker_id}; next: {Phase.WORKSPACE.value}", "running")
+        self._run(who, f"on {attempt.worker_id}; next: {start(attempt).state.phase.value}", "running")
         self.called[attempt.staging_name] = who.name
         where = f"attempt {attempt.number}, on {sentences.short(attempt.input)}"
         self.tasks[attempt.task_id] = Line(who.name, where, "open")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 from perago_core.attempt import ATTEMPT
-from perago_core.attempt.messages import PrepareWorkspace, Publish
+from perago_core.attempt.messages import Publish
 from perago_core.attempt.state import Phase
 from perago_core.machine import codec
 from perago_core.machine.rows import Command
@@ -114,7 +114,7 @@ def _of(who: Recording, *, is_open: bool) -> Iterator[tuple[int, Moment]]:
         return
     at = min(who.attempt.started_at or who.records[0].at, who.records[0].at)
     yield at, HandedOut(who)
-    asked: Command = PrepareWorkspace()
+    asked: Command = ATTEMPT.start(who.attempt).commands[0]
     for record in who.records:
         # A clock that was set back must not carry a step before the one that led to it.
         at = max(at, record.at)

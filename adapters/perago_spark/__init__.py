@@ -11,15 +11,15 @@ Importing this package needs no Spark.
 from perago_spark.api.checks import Rows, exactly, require_columns, require_only_columns, require_rows
 from perago_spark.api.datasets import SparkDatasets, Written
 from perago_spark.errors import DatasetError, SparkUnavailableError
-from perago_spark.process.messages import Failed, Returned
+from perago_spark.process.messages import BodyFailure, Returned
 from perago_spark.process.pool import Launch, WarmBodies
 from perago_spark.process.settings import SparkSettings
 from perago_spark.process.workspace import SparkTask, SparkWorkspace
 from perago_spark.source.options import ReadPlace, WritePlace
 
 __all__ = [
+    "BodyFailure",
     "DatasetError",
-    "Failed",
     "Launch",
     "ReadPlace",
     "Returned",

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from perago_worker.api.errors import GuardrailViolationError, TaskDefinitionError, TaskTerminalError
     from perago_worker.api.guardrails import Guardrail, forbid_glob, require_dir, require_file, require_glob
     from perago_worker.api.progress import progress
+    from perago_worker.api.run import Finished, RunFailedError, run
     from perago_worker.api.task import Workspace, task
 
 __all__ = [
+    "Finished",
     "Guardrail",
     "GuardrailViolationError",
+    "RunFailedError",
     "TaskDefinitionError",
     "TaskTerminalError",
     "Workspace",
@@ -26,14 +29,18 @@ __all__ = [
     "require_dir",
     "require_file",
     "require_glob",
+    "run",
     "task",
 ]
 
 _MODULES = {
+    "Finished": "run",
     "GuardrailViolationError": "errors",
     "TaskDefinitionError": "errors",
     "TaskTerminalError": "errors",
+    "RunFailedError": "run",
     "progress": "progress",
+    "run": "run",
     "Workspace": "task",
     "task": "task",
 }

@@ -33,7 +33,7 @@ from perago_worker.folders.workspace import Limits, NoteListener, Readable
 from perago_worker.logger import log
 
 if TYPE_CHECKING:
-    from perago_spark import Failed, Returned, SparkDatasets, SparkTask
+    from perago_spark import BodyFailure, Returned, SparkDatasets, SparkTask
 
 SPARK: Final = "spark"
 #: What a warm process is told to run tasks with.
@@ -88,9 +88,9 @@ def spark_tasks(tasks: Mapping[str, TaskDefinition]) -> dict[str, SparkTask]:
     }
 
 
-def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
+def call(body: str, datasets: SparkDatasets, params: str) -> Returned | BodyFailure:
     """Run one task in this process: parameters, pre-checks, the function, post-checks."""
-    from perago_spark import Failed, Returned  # noqa: PLC0415  as above
+    from perago_spark import BodyFailure, Returned  # noqa: PLC0415  as above
     from perago_spark.diagnosis.progress import following  # noqa: PLC0415  as above
 
     module, _, name = body.partition(":")
@@ -99,10 +99,10 @@ def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
     with _noted() as notes, following(datasets.spark, notes.progress):
         verdict = run_body(in_one_line, datasets, params, Limits().output)
     if not isinstance(verdict, Succeeded):
-        return Failed(verdict.reason, verdict.terminal)
+        return BodyFailure(verdict.reason, verdict.terminal)
     assert definition.workspace is not None
     objection = objection_of(definition.workspace.post, datasets)
-    return Returned(verdict.output) if objection is None else Failed(one_line(f"post-check: {objection}"))
+    return Returned(verdict.output) if objection is None else BodyFailure(one_line(f"post-check: {objection}"))
 
 
 @contextmanager

@@ -12,12 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from perago_core.answers import Done
+from perago_core.budget import PublishBudget
 from perago_core.failpoints import Reached
-from perago_core.ports import Clock, Closeable, Coordination, ManagedOrchestrator, ManagedStore, Workspace
+from perago_core.pipelines import Pipelines
+from perago_core.ports import (
+    Clock,
+    Closeable,
+    Coordination,
+    Leaseless,
+    ManagedOrchestrator,
+    ManagedStore,
+    Orchestrator,
+    Workspace,
+)
+from perago_core.revocation import pin
+from perago_core.values import CommitRef, Target
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
 
 if TYPE_CHECKING:
+    from perago_bucket import Connection as BucketConnection
     from perago_core.driver import Ports
     from perago_lakefs import Connection
 
@@ -51,6 +66,12 @@ class Stack:
     coordination: Coordination | None
     clock: Clock
 
+    @property
+    def leasing(self) -> Coordination | None:
+        """Return the coordination store if it has leases: who is there is told by what vanishes with them."""
+        part: object = self.coordination
+        return None if isinstance(part, Leaseless) else self.coordination
+
     def ports(self, workspace: Workspace | None = None, reached: Reached | None = None) -> Ports:
         """Wrap them for the driver of the core; conversations other than an attempt's need no workspace."""
         from perago_core.driver import Ports  # noqa: PLC0415  compiles four machines, which a look at workflows does not need
@@ -82,9 +103,38 @@ def open_stack(settings: Settings, orchestrator: ManagedOrchestrator | None = No
     """Open what the settings name; an orchestrator that is open already is taken as it is."""
     return Stack(
         orchestrator or open_orchestrator(settings),
-        _open("store", {"local": _git, "lakefs": partial(_lakefs, settings)}, settings.store),
-        _open("coordination", _COORDINATIONS, settings.coordination),
+        _open("store", {"local": _git, "lakefs": partial(_lakefs, settings), "bucket": _bucket}, settings.store),
+        _open("coordination", {**_COORDINATIONS, "bucket": partial(_beside, settings)}, settings.coordination),
         SystemClock(),
+    )
+
+
+def pipelines_of(stack: Stack, budget: PublishBudget | None = None) -> Pipelines:
+    """Return the pipelines of this stack's orchestrator; what is registered there is made to fit the publish budget."""
+    return pipelines_on(stack.orchestrator, budget)
+
+
+def pipelines_on(orchestrator: Orchestrator, budget: PublishBudget | None = None) -> Pipelines:
+    """Import the implementation for this kind of orchestrator, and make it."""
+    kind = type(orchestrator)
+    make = _PIPELINES.get(kind.__module__.partition(".")[0])
+    if make is None:
+        raise StackError(f"pipelines cannot be started on {kind.__name__}; there are: {', '.join(_PIPELINES)}")
+    return make(orchestrator, budget or PublishBudget())
+
+
+def head_of(stack: Stack, target: Target) -> CommitRef:
+    """Return the commit a pipeline starts from: the head of its target, once nothing of the past can move it."""
+    from perago_core.driver import run  # noqa: PLC0415  as in Stack.ports
+
+    found = run(pin(target), stack.ports())
+    if isinstance(found, Done) and found.value is not None:
+        return found.value.commit.ref
+    if isinstance(found, Done):
+        raise StackError(f"{target} cannot be read: there is no such branch. Create it in the store, then try again")
+    raise StackError(
+        f"expected to see the head of {target} after everybody who has ended: {found.reason}. Nothing was started: try "
+        "again once it answers"
     )
 
 
@@ -101,6 +151,8 @@ def _open(part: str, makers: Mapping[str, Callable[[Any], Any]], section: Any) -
         raise StackError(
             f"{part}.kind is {section.kind!r}, and {missing.name} is not installed: pip install 'perago-core[{extra}]'"
         ) from None
+    except ValueError as wrong:
+        raise StackError(f"{part}: {wrong}") from None
 
 
 def _git(section: StoreSettings) -> ManagedStore:
@@ -114,6 +166,39 @@ def _lakefs(settings: Settings, section: StoreSettings) -> ManagedStore:
 
     published_to = {pipeline.repository for pipeline in settings.pipelines.values()}
     return LakeFSStore(lakefs_connection(settings), section.repositories or tuple(sorted(published_to)))
+
+
+def _bucket(section: StoreSettings) -> ManagedStore:
+    from perago_bucket import BucketStore  # noqa: PLC0415  as above
+
+    return BucketStore(bucket_connection(section))
+
+
+def _beside(settings: Settings, _section: CoordinationSettings) -> Coordination:
+    from perago_bucket import BucketCoordination  # noqa: PLC0415  as above
+
+    if settings.store.kind != "bucket":
+        raise StackError(
+            f"coordination.kind is 'bucket', and store.kind is {settings.store.kind!r}: coordination is beside the "
+            "data, so set store.kind to bucket too, or coordination.kind to local or etcd"
+        )
+    return BucketCoordination(bucket_connection(settings.store))
+
+
+def bucket_connection(section: StoreSettings) -> BucketConnection:
+    """Say how the bucket is reached."""
+    from perago_bucket import Connection  # noqa: PLC0415  as above
+
+    given = {
+        "endpoint": section.endpoint,
+        "access_key_id": section.access_key,
+        "secret_access_key": section.secret_key.get_secret_value(),
+    }
+    options = tuple((name, value) for name, value in given.items() if value)
+    try:
+        return Connection(section.url, options, section.timeout)
+    except ValueError as wrong:
+        raise StackError(f"store.kind is 'bucket', and store.url does not name one: {wrong}") from None
 
 
 def lakefs_connection(settings: Settings) -> Connection:
@@ -135,6 +220,7 @@ def lakefs_connection(settings: Settings) -> Connection:
         publish_timeout=settings.budget.publish_timeout,
         ca=section.ca,
         pool=section.connections,
+        insecure=section.insecure,
     )
 
 
@@ -149,7 +235,7 @@ def _sqlite_orchestrator(section: OrchestratorSettings) -> ManagedOrchestrator:
 
 
 def _conductor(section: OrchestratorSettings) -> ManagedOrchestrator:
-    from perago_conductor import ConductorOrchestrator  # noqa: PLC0415  as above
+    from perago_conductor.orchestrator import ConductorOrchestrator  # noqa: PLC0415  as above
 
     if not section.url:
         raise StackError(
@@ -164,7 +250,20 @@ def _conductor(section: OrchestratorSettings) -> ManagedOrchestrator:
         domain=section.domain,
         timeout=section.timeout,
         poll_wait=section.poll_wait,
+        insecure=section.insecure,
     )
+
+
+def _embedded_pipelines(orchestrator: Any, _budget: PublishBudget) -> Pipelines:  # noqa: ANN401  looked up by package
+    from perago_local.orchestrator.pipelines import EmbeddedPipelines  # noqa: PLC0415  as above
+
+    return EmbeddedPipelines(orchestrator)
+
+
+def _conductor_pipelines(orchestrator: Any, budget: PublishBudget) -> Pipelines:  # noqa: ANN401  as above
+    from perago_conductor.pipelines import ConductorPipelines  # noqa: PLC0415  as above
+
+    return ConductorPipelines(orchestrator, budget)
 
 
 def _sqlite_coordination(section: CoordinationSettings) -> Coordination:
@@ -185,13 +284,19 @@ def _etcd(section: CoordinationSettings) -> Coordination:
         cert=section.certificate,
         key=section.key,
         prefix=section.prefix,
+        insecure=section.insecure,
     )
 
 
 _ORCHESTRATORS: Mapping[str, Callable[[Any], Any]] = {"local": _sqlite_orchestrator, "conductor": _conductor}
+#: By the package of the orchestrator.
+_PIPELINES: Mapping[str, Callable[[Any, PublishBudget], Pipelines]] = {
+    "perago_local": _embedded_pipelines,
+    "perago_conductor": _conductor_pipelines,
+}
 _COORDINATIONS: Mapping[str, Callable[[Any], Any]] = {
     "local": _sqlite_coordination,
     "etcd": _etcd,
     "none": lambda _section: None,
 }
-_EXTRAS = {"etcd": "etcd", "lakefs": "lakefs", "conductor": "conductor"}
+_EXTRAS = {"bucket": "bucket", "etcd": "etcd", "lakefs": "lakefs", "conductor": "conductor"}

@@ -14,7 +14,7 @@ from attrs import define
 from perago_core import ledger
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import messages as m
-from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known, Phase
+from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known, Phase, work_of
 from perago_core.attempt.table import ATTEMPT, start
 from perago_core.calls import Call, Conversation, Talk, ask, call, clock, look, pause, through, wall_clock
 from perago_core.machine.rows import Command, Fired
@@ -109,7 +109,22 @@ def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
     if not isinstance(swept, Done):
         return Unknown(swept.reason)
     found = swept.value
-    return m.IntentsSettled(found.epoch, found.unresolved, found.maintained, found.alarms)
+    unresolved = tuple(
+        each.operation_id for each in found.outcomes if each.ending.blocks and not _is_below(x, each.intent)
+    )
+    return m.IntentsSettled(found.epoch, unresolved, found.maintained, found.alarms)
+
+
+def _is_below(x: Execution, intent: ledger.Intent | None) -> bool:
+    """Say whether an open intent is a lower twin's: our claim or its revocation keeps it from publishing after us.
+
+    Whoever adopts goes on then, and finds what the twin has published when it sees the head. To fail instead would cost
+    an attempt for each time two twins meet.
+    """
+    attempt = x.attempt
+    if intent is None or not attempt.adopts:
+        return False
+    return intent.logical_task == attempt.logical_task and intent.number < attempt.number
 
 
 def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
@@ -158,7 +173,7 @@ def _actor(attempt: Attempt) -> str:
 
 def _intent(x: Execution, created_at: int) -> ledger.Intent:
     attempt, known = x.attempt, x.state.known
-    staged = known.staged
+    staged = work_of(known)
     return ledger.Intent(
         operation_id=attempt.execution,
         operation=attempt.operation,

@@ -9,7 +9,7 @@ table turns it into a report, that is the reported reason; if it turns it into s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import evolve, frozen
@@ -29,6 +29,9 @@ from perago_core.values import Attempt, Backing, Claim, CommitRef, Maintained, S
 class Phase(Waiting):
     """A phase is named after what is awaited, never after what was done."""
 
+    EARLIER_CLAIMS = "the claims an earlier attempt may have left"
+    EARLIER_OWNERS = "the orchestrator's word on the earlier attempts"
+    EARLIER_HEAD = "the head, which may show what an earlier attempt published"
     WORKSPACE = "the workspace"
     BODY = "the body"
     FENCE_0 = "the attempt fence before a running body may stage"
@@ -51,6 +54,7 @@ class Phase(Waiting):
     INTENT = "the durable intent"
     HEAD = "the head to decide on"
     PUBLICATION = "the movement of the target"
+    RIVALS = "the claims once more, after the store refused to move the target"
     OWN_REVOCATION = "the end of our own name after an unknown publication"
     OWN_BARRIER = "the end of our own request"
     OWN_HEAD = "the head that shows what became of it"
@@ -63,6 +67,9 @@ class Phase(Waiting):
     CLEAN_UP = "the end of what is left"
     DONE = "nothing more"
 
+
+#: Looking for what an earlier attempt has left. It only saves work: whoever learns nothing here learns it at the head.
+EARLIER = (Phase.EARLIER_CLAIMS, Phase.EARLIER_OWNERS, Phase.EARLIER_HEAD)
 
 #: From here on the target may have moved.
 FROM_PUBLICATION = (
@@ -93,6 +100,8 @@ BEYOND_SOFT = (
     Phase.OWN_HEAD,
     Phase.OWN_FENCE,
     Phase.READ_BACK,
+    *EARLIER,
+    Phase.RIVALS,
 )
 
 #: The lease is held and nothing was published under it yet.
@@ -104,7 +113,7 @@ Explanation: TypeAlias = Callable[[Attempt, Any], Refusal]
 _RETRY = "Nothing was published; let the orchestrator retry."
 _NONE = "Nothing to do: the task belongs to another attempt, or to none."
 _SWEEP = "Run `perago recover`: it names what is open and what may be done about it."
-LOOK = "Look at the target's head; the next attempt replaces what proves abandoned, or refuses and names it."
+LOOK = "Look at the target's head; the next attempt adopts it, replaces what proves abandoned, or refuses and names it."
 
 
 def stale(attempt: Attempt, snapshot: TaskSnapshot | None) -> Refusal:
@@ -242,6 +251,9 @@ class Known(Value):
     output: str = "{}"
     staging: bool = False
     staged: StagedRef | None = None
+    adopting: bool = False
+    found: StagedRef | None = None
+    accepted: tuple[CommitRef, str] | None = None
     claims: tuple[Claim, ...] = ()
     standings: tuple[tuple[str, Standing], ...] = ()
     maintained: tuple[Maintained, ...] = ()
@@ -309,6 +321,33 @@ def is_accepted(attempt: Attempt, snapshot: TaskSnapshot | None) -> bool:
     )
 
 
+def accepted_by(claims: Iterable[Claim], snapshot: TaskSnapshot | None) -> tuple[CommitRef, str] | None:
+    """Give what the orchestrator took as the result of a task, if it did and the claims leave no doubt what it was.
+
+    The result of every attempt of the logical task, and of every twin, is this one: it is accepted, and it stays.
+
+    Its own claim says what an execution was going to report, and not what it did if it then adopted what another had
+    published. Counterexample: t1 publishes with result 1 and dies; t2 looks too early, comes to result 2, claims, finds
+    t1's commit at the head, reports it with result 1 and is accepted; its twin reads result 2 in t2's claim. So every
+    claim whose result it may have been must say the same. Where they differ, the head tells whose commit it is.
+    """
+    if snapshot is None or snapshot.status is not TaskStatus.COMPLETED or snapshot.result_ref is None:
+        return None
+    known = tuple(claims)
+    own = next((claim for claim in known if claim.execution == snapshot.result_execution), None)
+    if own is None or own.result is None:
+        return None
+    unchanged = snapshot.result_ref == own.parent
+    possible = {claim.result for claim in known if (claim.tree is None) == unchanged}
+    return (snapshot.result_ref, own.result) if possible <= {own.result} else None
+
+
+def rival(attempt: Attempt, claims: Iterable[Claim]) -> Claim | None:
+    """Give the newest claim of another execution, if it is as new as this attempt: that one publishes, not we."""
+    above = (claim for claim in claims if claim.number >= attempt.number and claim.execution != attempt.execution)
+    return max(above, key=lambda claim: claim.number, default=None)
+
+
 def is_ours(attempt: Attempt, claim: Claim | None) -> bool:
     """Say whether a claim is this execution's, by its nonce: existence proves nothing (T-W9)."""
     return claim is not None and claim.execution == attempt.execution
@@ -317,6 +356,11 @@ def is_ours(attempt: Attempt, claim: Claim | None) -> bool:
 def intents_are_clear(attempt: Attempt, event: m.IntentsSettled) -> bool:
     """Say whether no intent of the target is open and the cluster still uses the policy the attempt started with."""
     return not event.unresolved and event.epoch == attempt.epoch
+
+
+def work_of(known: Known) -> StagedRef | None:
+    """Give the commit the attempt stands up for: its own, or the earlier attempt's it is about to adopt."""
+    return known.staged or known.found
 
 
 def plan_of(known: Known) -> PublishPlan:
@@ -368,6 +412,55 @@ def _intents_settled(state: AttemptState, event: m.IntentsSettled) -> Known:
     return learn(known, refusal=_intents(state.subject, event))
 
 
+def _claims_listed(state: AttemptState, event: m.ClaimsListed) -> Known:
+    known = learn(state.known, claims=event.claims)
+    return learn(known, refusal=_outranked(state.subject, known)) if state.phase is Phase.RIVALS else known
+
+
+def _outranked(attempt: Attempt, known: Known) -> Refusal | None:
+    """Explain who is above us; if nobody is, what there was to explain stays."""
+    above = rival(attempt, known.claims)
+    if above is None:
+        return known.refusal
+    return Refusal(
+        Classification.CLAIM_LOST,
+        f"attempt {attempt.number} to be the newest that claims task {attempt.logical_task}",
+        f"attempt {above.number}, task {above.task_id}, claimed by execution {above.execution}",
+        _NONE,
+    )
+
+
+def _owners_read(state: AttemptState, event: m.OwnersRead) -> Known:
+    known = learn(state.known, standings=tuple((task, standing(snapshot)) for task, snapshot in event.snapshots))
+    if not state.subject.adopts:
+        return known
+    # Not our own task's: a rerun has taken back what was accepted for it, and an earlier delivery must not restore it.
+    others = (snapshot for task, snapshot in event.snapshots if task != state.subject.task_id)
+    results = (accepted_by(known.claims, snapshot) for snapshot in others)
+    return learn(
+        known,
+        refusal=_outranked(state.subject, known),
+        accepted=next((each for each in results if each is not None), None),
+    )
+
+
+def earlier_head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
+    """Learn whether the head is what an earlier attempt published, or left as it was.
+
+    A claim for it is made like one for own work: to publish that commit, or nothing.
+    """
+    attempt, known = state.subject, state.known
+    if event.head is None or event.head.dirty:
+        return known
+    commit = event.head.commit
+    found = fence.adoptable(commit, attempt, known.claims)
+    if found is None:
+        return known
+    assert found.result is not None
+    published = StagedRef(attempt.target.repository, attempt.staging_name, commit.ref, commit.tree)
+    return learn(known, adopting=True, found=None if found.tree is None else published, output=found.result)
+
+
 def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[AttemptState, m.HeadSeen], Known]:
     """Make what a head teaches out of a decision: in goes all it may look at, and it stays with its reason."""
 
@@ -376,7 +469,9 @@ def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[Attem
         case = fence.Case(
             attempt=state.subject,
             staged=known.staged,
+            output=known.output,
             preserved=known.preserved,
+            adopting=known.adopting,
             head=event.head,
             claims=known.claims,
             standings=known.standings,
@@ -449,6 +544,8 @@ def _lease_lost(state: AttemptState, event: m.LeaseLost) -> Known:
 
 def _failed(state: AttemptState, event: NotDone | Unknown) -> Known:
     """What a command teaches that was not done, or whose fate is unknown: for most, the reason to refuse."""
+    if state.phase in EARLIER or state.phase is Phase.RIVALS:
+        return state.known
     return _LESSONS.get((type(state.pending[0]), type(event)), _refused)(state, event)
 
 
@@ -485,10 +582,8 @@ REMEMBER: Mapping[type[Event], Callable[[AttemptState, Any], Known]] = {
     m.StagingOpened: lambda state, _: learn(state.known, staging=True),
     m.Staged: lambda state, event: learn(state.known, staged=event.staged),
     m.NothingStaged: lambda state, _: learn(state.known, changed=False),
-    m.ClaimsListed: lambda state, event: learn(state.known, claims=event.claims),
-    m.OwnersRead: lambda state, event: learn(
-        state.known, standings=tuple((task, standing(snapshot)) for task, snapshot in event.snapshots)
-    ),
+    m.ClaimsListed: _claims_listed,
+    m.OwnersRead: _owners_read,
     m.StagingWanted: _staging_wanted,
     m.ClaimStands: _claim_answered,
     m.ClaimRead: _claim_answered,

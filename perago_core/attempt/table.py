@@ -6,7 +6,8 @@ it is one row:
 
     id | what happened | if | then wait for | and ask for
 
-``FAIL``, ``SILENT``, ``LEAVE``, ``FIND_OUT`` and ``IGNORE`` are the only policies; each stands for one to three rows.
+``FAIL``, ``SILENT``, ``LEAVE``, ``GO_ON``, ``FIND_OUT``, ``ASK_RIVALS`` and ``IGNORE`` are the only policies; each
+stands for one to three rows.
 
 How to read it
 --------------
@@ -21,6 +22,9 @@ How to read it
   row puts anything between observing the head and sending the plan: HEAD leads to PUBLICATION and nowhere in between.
 * Any answer that is not *done* leads to a report of failure, to silence, or, for a publication outside ``soft``, to
   finding out. Going to CLEAN_UP without a report is silence: the attempt is not ours to speak for.
+* Outside ``soft`` an attempt that adopts first looks for what an earlier one of its task has left. What was accepted it
+  reports at once. What was published it claims, like work of its own, and reports once nobody can take it away any
+  more; the body does not run. Only what has no result on record is still replaced.
 * Then: publish, report, clean up. What the ledger wants (confirm, settle) comes after the report, because everything
   between publish and report only widens the one window that matters.
 * The decision about the head is ``fence.decide``, named in the block of HEAD and nowhere else.
@@ -41,12 +45,15 @@ from perago_core.attempt.state import (
     REMEMBER,
     AttemptState,
     Known,
+    earlier_head_seen,
     intents_are_clear,
     is_accepted,
     is_current,
     is_ours,
     judged_by,
     plan_of,
+    rival,
+    work_of,
 )
 from perago_core.attempt.state import Phase as P
 from perago_core.errors import ProtocolError
@@ -116,6 +123,29 @@ def _others(attempt: Attempt, known: Known, _event: object) -> str:
     return "some" if any(claim.execution != attempt.execution for claim in known.claims) else "none"
 
 
+def _abandoned(attempt: Attempt, _known: Known, _event: object) -> str:
+    return "adopt" if attempt.adopts else "replace"
+
+
+def _rank(attempt: Attempt, known: Known, _event: object) -> str:
+    return "highest" if rival(attempt, known.claims) is None else "outranked"
+
+
+def _earlier(_attempt: Attempt, known: Known, _event: object) -> str:
+    if known.accepted is not None:
+        return "accepted"
+    return "published" if known.adopting else "nothing"
+
+
+def _owners(attempt: Attempt, known: Known, _event: object) -> str:
+    """Whoever replaces judges the owners when it sees the head; whoever adopts need not come so far."""
+    if not attempt.adopts:
+        return "for the head"
+    if known.accepted is not None:
+        return "accepted"
+    return "for the head" if rival(attempt, known.claims) is None else "above us"
+
+
 def _intents(attempt: Attempt, _known: Known, event: m.IntentsSettled) -> str:
     return "clear" if intents_are_clear(attempt, event) else "open"
 
@@ -167,9 +197,13 @@ FACTS = (
     Fact("time", ("left", "over"), _time),
     Fact("claim", ("ours", "not ours"), _claim),
     Fact("others", ("some", "none"), _others),
+    Fact("abandoned", ("adopt", "replace"), _abandoned),
+    Fact("rank", ("outranked", "highest"), _rank),
+    Fact("earlier", ("accepted", "published", "nothing"), _earlier),
+    Fact("owners", ("accepted", "above us", "for the head"), _owners),
     Fact("intents", ("open", "clear"), _intents),
     Fact("predecessor", ("clean", "unclean"), _predecessor),
-    Fact("verdict", ("merge", "replace", "return", "nothing", "refuse", "late"), _verdict),
+    Fact("verdict", ("merge", "replace", "return", "nothing", "adopt", "refuse", "late"), _verdict),
     Fact("moves", ("to a commit", "to the input"), _moves),
     Fact("effect", ("ours", "not ours"), _effect),
     Fact("result", ("completed", "failed"), _result),
@@ -212,12 +246,12 @@ def commit_staging(attempt: Attempt, _known: Known, _event: object) -> Command:
 
 @asks(m.MakeClaim)
 def make_claim(attempt: Attempt, known: Known, _event: object) -> Command:
-    return m.MakeClaim(claim_of(attempt, known.staged))
+    return m.MakeClaim(claim_of(attempt, work_of(known), known.output))
 
 
 @asks(m.ReadClaim)
 def read_claim(attempt: Attempt, known: Known, _event: object) -> Command:
-    return m.ReadClaim(claim_of(attempt, known.staged))
+    return m.ReadClaim(claim_of(attempt, work_of(known), known.output))
 
 
 @asks(m.ReadOwners)
@@ -238,7 +272,7 @@ def revoke_older(attempt: Attempt, _known: Known, _event: object) -> Command:
 
 @asks(m.ArmIntent)
 def arm_intent(_attempt: Attempt, known: Known, _event: object) -> Command:
-    return m.ArmIntent(known.staged, known.token)
+    return m.ArmIntent(work_of(known), known.token)
 
 
 @asks(m.Publish)
@@ -272,6 +306,19 @@ def report_unneeded(attempt: Attempt, known: Known, _event: object) -> Command:
 def report_published(attempt: Attempt, known: Known, _event: object) -> Command:
     assert known.published is not None
     return m.Report(Completed(known.published, known.output, attempt.execution))
+
+
+@asks(m.Report)
+def report_adopted(attempt: Attempt, known: Known, _event: object) -> Command:
+    assert isinstance(known.decision, fence.Adopted)
+    return m.Report(Completed(known.decision.ref, known.decision.output, attempt.execution))
+
+
+@asks(m.Report)
+def report_accepted(attempt: Attempt, known: Known, _event: object) -> Command:
+    assert known.accepted is not None
+    ref, output = known.accepted
+    return m.Report(Completed(ref, output, attempt.execution))
 
 
 @asks(m.Report)
@@ -360,6 +407,13 @@ FIND_OUT: Policy = (
     Way("-2", when(backing="atomic"), P.OWN_HEAD, read_head),
     Way("-3", when(backing=BY_NAME), P.OWN_REVOCATION, drop_staging),
 )
+#: Nothing was learnt of earlier attempts: do the work, and learn it when the head is seen.
+GO_ON: Policy = (Way("", ALWAYS, P.WORKSPACE, prepare_workspace),)
+#: The target did not move. Where an attempt may have a twin, the refusal may be its doing, and then it speaks for both.
+ASK_RIVALS: Policy = (
+    Way("", when(abandoned="replace"), P.REPORT, report_failed),
+    Way("", when(abandoned="adopt"), P.RIVALS, list_claims),
+)
 #: Nothing changes any more: go on waiting.
 IGNORE: Policy = (Way("", ALWAYS, None, None),)
 
@@ -404,12 +458,12 @@ def wait(
     fails: str = "",
     not_done: Policy = (),
     unknown: Policy = (),
-    judge: Callable[[fence.Case], fence.Decision] | None = None,
+    judge: Callable[[AttemptState, m.HeadSeen], Known] | None = None,
 ) -> Wait:
     """Write one phase: what it waits for, its rows, and the policies for whatever else may happen in it.
 
     ``fails`` begins the ids of the rows for *not done* and *unknown*. A phase that gives no policy for one of the two
-    writes its rows out, or waits for something that cannot answer so. ``judge`` decides about the head that is seen.
+    writes its rows out, or waits for something that cannot answer so. ``judge`` says what the head teaches.
     """
     failing = [(NotDone, way) for way in not_done] + [(Unknown, way) for way in unknown]
     return Wait(
@@ -420,7 +474,7 @@ def wait(
             *(way.row(f"{fails}{number}", phase, event) for number, (event, way) in enumerate(failing, start=1)),
             *outside.rows(phase),
         ),
-        {} if judge is None else {m.HeadSeen: judged_by(judge)},
+        {} if judge is None else {m.HeadSeen: judge},
     )
 
 
@@ -477,6 +531,23 @@ _UNCHANGED = {"attempt": "current", "diff": "unchanged"}
 # One row, one line; the blank lines between the phases are part of how the table reads.
 # fmt: off
 TABLE: tuple[Wait, ...] = (
+    wait(P.EARLIER_CLAIMS, m.ListClaims, fails="ECX", unknown=GO_ON, outside=CLAIMED, rows=(
+        On("EC1", m.ClaimsListed, when(others="some"), P.EARLIER_OWNERS, read_owners),
+        On("EC2", m.ClaimsListed, when(others="none"), P.WORKSPACE, prepare_workspace),
+    )),
+
+    wait(P.EARLIER_OWNERS, m.ReadOwners, fails="EOX", unknown=GO_ON, outside=CLAIMED, rows=(
+        On("EO1", m.OwnersRead, when(earlier="accepted"), P.REPORT, report_accepted,
+           note="no claim, no barrier: it is accepted and stays, and a twin that claimed would be silent for ever"),
+        On("EO2", m.OwnersRead, when(earlier=("published", "nothing")), P.EARLIER_HEAD, read_head),
+    )),
+
+    wait(P.EARLIER_HEAD, m.ReadHead, judge=earlier_head_seen, fails="EHX", unknown=GO_ON, outside=CLAIMED, rows=(
+        On("EH1", m.HeadSeen, when(earlier="published"), P.FENCE_1, reload_task,
+           note="from here on like a no-op, with a name and a claim: else a recovery might take it away unseen"),
+        On("EH2", m.HeadSeen, when(earlier=("accepted", "nothing")), P.WORKSPACE, prepare_workspace),
+    )),
+
     wait(P.WORKSPACE, m.PrepareWorkspace, fails="WX", not_done=FAIL, unknown=FAIL, outside=EARLY, rows=(
         On("W1", m.WorkspaceReady, ALWAYS, P.BODY, run_body),
     )),
@@ -559,8 +630,11 @@ TABLE: tuple[Wait, ...] = (
     )),
 
     wait(P.OWNERS, m.ReadOwners, fails="NX", unknown=FAIL, outside=CLAIMED, rows=(
-        On("N1", m.OwnersRead, when(ledger="on"), P.INTENTS, settle_intents),
-        *guarded("NG", m.OwnersRead, ledger="off"),
+        On("N1", m.OwnersRead, when(owners="for the head", ledger="on"), P.INTENTS, settle_intents),
+        *guarded("NG", m.OwnersRead, owners="for the head", ledger="off"),
+        On("N2", m.OwnersRead, when(owners="accepted"), P.REPORT, report_accepted),
+        On("N3", m.OwnersRead, when(owners="above us"), P.CLEAN_UP, clean_up,
+           note="silent: the newer one publishes for both, and a later attempt of ours reports what was accepted"),
     )),
 
     wait(P.INTENTS, m.SettleIntents, fails="IX", unknown=FAIL, outside=EARLY, rows=(
@@ -597,22 +671,30 @@ TABLE: tuple[Wait, ...] = (
         On("M1", m.Armed, ALWAYS, P.HEAD, read_head),
     )),
 
-    wait(P.HEAD, m.ReadHead, judge=fence.decide, fails="HX", unknown=FAIL, outside=LAST, rows=(
+    wait(P.HEAD, m.ReadHead, judge=judged_by(fence.decide), fails="HX", unknown=FAIL, outside=LAST, rows=(
         On("H1", m.HeadSeen, when(verdict="merge"), P.PUBLICATION, publish),
         On("H2", m.HeadSeen, when(verdict="replace"), P.PUBLICATION, publish),
         On("H3", m.HeadSeen, when(verdict="return"), P.PUBLICATION, publish),
         On("H4", m.HeadSeen, when(verdict="nothing"), P.REPORT, report_unneeded),
         On("H5", m.HeadSeen, when(verdict="refuse"), P.REPORT, report_failed),
         On("H6", m.HeadSeen, when(verdict="late"), P.CLEAN_UP, clean_up),
+        On("H7", m.HeadSeen, when(verdict="adopt"), P.REPORT, report_adopted),
     )),
 
-    wait(P.PUBLICATION, m.Publish, fails="PX", not_done=FAIL, outside=SENT, rows=(
+    wait(P.PUBLICATION, m.Publish, fails="PX", not_done=ASK_RIVALS, outside=SENT, rows=(
         On("P1", m.Published, when(moves="to a commit", backing="soft"), P.REPORT, report_published),
         On("P2", m.Published, when(moves="to a commit", backing=STRONG), P.READ_BACK, read_commit),
         On("P3", m.Published, when(moves="to the input"), P.REPORT, report_input),
         On("P4", Unknown, when(backing="soft"), P.REPORT, report_failed, note="never sent again, never called success"),
         On("P5", Unknown, when(backing="atomic"), P.OWN_HEAD, read_head),
         On("P6", Unknown, when(backing=BY_NAME), P.OWN_REVOCATION, drop_staging),
+    )),
+
+    wait(P.RIVALS, m.ListClaims, fails="PRX", unknown=FAIL, outside=HOLDING, rows=(
+        On("PR1", m.ClaimsListed, when(rank="outranked", intent="none"), P.CLEAN_UP, clean_up,
+           note="silent: a FAILED from the lower of two twins may end the workflow the other one completes"),
+        On("PR3", m.ClaimsListed, when(rank="outranked", intent=_KEPT), P.SETTLEMENT, settle_not_published),
+        On("PR2", m.ClaimsListed, when(rank="highest"), P.REPORT, report_failed),
     )),
 
     wait(P.OWN_REVOCATION, m.DropStaging, fails="RX", not_done=FAIL, unknown=FAIL, outside=RESOLVING, rows=(
@@ -677,15 +759,18 @@ TABLE: tuple[Wait, ...] = (
 # fmt: on
 
 
-def _opening(_attempt: Attempt) -> tuple[Known, Ask]:
-    return Known(), prepare_workspace
+def _opening(attempt: Attempt) -> tuple[P, Known, Ask]:
+    known = Known()
+    if attempt.read_only or not attempt.adopts:
+        return P.WORKSPACE, known, prepare_workspace
+    return P.EARLIER_CLAIMS, known, list_claims
 
 
 ATTEMPT: Table[Attempt, Known] = Table(
     Definition(
         name="attempt",
         phases=P,
-        initial=P.WORKSPACE,
+        initial=(P.WORKSPACE, P.EARLIER_CLAIMS),
         terminal=frozenset({P.DONE}),
         facts=FACTS,
         table=TABLE,
@@ -718,4 +803,6 @@ def outcome(state: AttemptState) -> Outcome:
         backing=state.subject.backing,
         silence=known.refusal if known.result is None else None,
         left_behind=known.left_behind,
+        adopted=isinstance(known.result, Completed)
+        and (known.accepted is not None or isinstance(known.decision, fence.Adopted)),
     )

@@ -187,15 +187,15 @@ TABLE = (
 )  # fmt: skip
 
 
-def _opening(_request: LeaseRequest) -> tuple[LeaseKnown, Ask | None]:
-    return LeaseKnown(), grant
+def _opening(_request: LeaseRequest) -> tuple[Phase, LeaseKnown, Ask | None]:
+    return Phase.LEASE, LeaseKnown(), grant
 
 
 LEASE: Table[LeaseRequest, LeaseKnown] = Table(
     Definition(
         name="lease",
         phases=Phase,
-        initial=Phase.LEASE,
+        initial=(Phase.LEASE,),
         terminal=frozenset({Phase.RELEASED, Phase.BUSY, Phase.NOT_HELD, Phase.LOST}),
         facts=FACTS,
         table=TABLE,

@@ -175,7 +175,7 @@ def _state(data: dict[str, Json]) -> State[Any, Any]:
 def _kinds(definition: Definition[Any, Any]) -> tuple[type[Value], type[Value]]:
     """Give the types of a machine's subject and of what it knows, as its opening declares them."""
     subject, opened = get_type_hints(definition.opening).values()
-    return subject, get_args(opened)[0]
+    return subject, get_args(opened)[1]
 
 
 def _value(data: Json) -> Value:
@@ -189,7 +189,8 @@ def _value(data: Json) -> Value:
     if kind is None:
         _fail(f"no type {_shown(name)} is known here")
     hints = _hints(kind)
-    _exactly(given, set(hints), str(name))
+    added = {each.name for each in fields(kind) if each.metadata.get("added")}
+    _exactly({**dict.fromkeys(added), **given}, set(hints), str(name))
     try:
         return kind(**{field: _read(hints[field], value, f"{name}.{field}") for field, value in given.items()})
     except ValueError as problem:

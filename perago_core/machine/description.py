@@ -19,7 +19,7 @@ def describe(table: Table[Any, Any]) -> dict[str, Any]:
     definition = table.definition
     return {
         "machine": definition.name,
-        "initial": definition.initial.name,
+        "initial": [phase.name for phase in definition.initial],
         "terminal": sorted(phase.name for phase in definition.terminal),
         "phases": {
             phase.name: {
@@ -50,7 +50,7 @@ def digest(table: Table[Any, Any]) -> str:
 def mermaid(table: Table[Any, Any]) -> str:
     """Draw the machine as a Mermaid state diagram; rows between the same two phases share an arrow."""
     definition = table.definition
-    lines = ["stateDiagram-v2", f"    [*] --> {definition.initial.name}"]
+    lines = ["stateDiagram-v2", *(f"    [*] --> {phase.name}" for phase in definition.initial)]
     arrows: dict[tuple[Enum, Enum], list[Row]] = {}
     for row in definition.rows:
         # Interruptions of a command come from outside at any time; drawn, they would hide everything else.

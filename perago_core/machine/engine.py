@@ -85,9 +85,9 @@ def _phases_exist(definition: Definition[Any, Any]) -> None:
         for phase in (row.phase, row.next):
             if phase not in phases:
                 _fail(definition, f"row {row.id} names the unknown phase {phase!r}")
-    for phase in (definition.initial, *definition.terminal):
+    for phase in (*definition.initial, *definition.terminal):
         if phase not in phases:
-            _fail(definition, f"the initial or a terminal phase is unknown: {phase!r}")
+            _fail(definition, f"an initial or a terminal phase is unknown: {phase!r}")
 
 
 def _facts_exist(definition: Definition[Any, Any]) -> None:
@@ -108,10 +108,10 @@ def _terminal_phases_are_final(definition: Definition[Any, Any]) -> None:
 
 
 def _every_phase_is_reachable(definition: Definition[Any, Any]) -> None:
-    reached = _closure({definition.initial}, ((row.phase, row.next) for row in definition.rows))
+    reached = _closure(set(definition.initial), ((row.phase, row.next) for row in definition.rows))
     missing = sorted(phase.name for phase in set(definition.phases) - reached)
     if missing:
-        _fail(definition, f"phases {missing} cannot be reached from {definition.initial.name}")
+        _fail(definition, f"phases {missing} cannot be reached from {[phase.name for phase in definition.initial]}")
 
 
 def _every_phase_leads_to_an_end(definition: Definition[Any, Any]) -> None:
@@ -252,10 +252,10 @@ class Table(Generic[S, K]):
         self._find = choices.get
 
     def start(self, subject: S) -> Step[S, K]:
-        """Begin: the initial phase with its first command."""
-        known, ask = self.definition.opening(subject)
+        """Begin: an initial phase with its first command."""
+        phase, known, ask = self.definition.opening(subject)
         commands = () if ask is None else (ask.build(subject, known, None),)
-        return Step(State(self.definition.initial, subject, known, commands), commands)
+        return Step(State(phase, subject, known, commands), commands)
 
     def step(self, state: State[S, K], event: Event) -> Step[S, K]:
         """Advance by one event, or raise ``ProtocolError`` and leave everything as it was."""
@@ -312,7 +312,7 @@ def build_machine(definition: Definition[Any, Any]) -> RowMachine:
     machine = RowMachine(
         model=None,
         states=list(definition.phases),
-        initial=definition.initial,
+        initial=definition.initial[0],
         auto_transitions=False,
         send_event=False,
         queued=False,

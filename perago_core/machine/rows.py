@@ -191,17 +191,19 @@ class Fired(NamedTuple, Generic[S, K]):
 class Definition(Value, Generic[S, K]):
     """A machine as data: its phases with their rows, its facts, and what each event teaches (``remember``).
 
+    ``initial``: the phases it may begin in; ``opening`` says in which, knowing what, and what is asked for first.
+
     ``rows`` and ``waits`` are what the phases say, one line each; a simulator changes rows one by one.
     """
 
     name: str
     phases: type[Enum]
-    initial: Enum
+    initial: tuple[Enum, ...]
     terminal: frozenset[Enum]
     facts: tuple[Fact, ...]
     table: tuple[Wait, ...]
     remember: Mapping[type[Event], Callable[[State[S, K], Any], K]]
-    opening: Callable[[S], tuple[K, Ask | None]]
+    opening: Callable[[S], tuple[Enum, K, Ask | None]]
     interrupts: tuple[type[Event], ...] = ()
     rows: tuple[Row, ...] = Factory(
         lambda self: tuple(row for each in self.table for row in each.rows), takes_self=True

@@ -4,12 +4,16 @@ Theory of operation
 -------------------
 1. A worker enrols before it reads the decision, says which epoch it works under, and looks before each poll. So whoever
    announces a change and then lists the workers sees each one that could have read the old decision.
-2. A change is announced under a lease. Who sees it takes no new task, and when nothing of it runs any more it says that
-   it rests *for this change*. That it rested for an earlier one says nothing. If whoever announced it dies, the
-   announcement goes with the lease, and everybody goes on.
-3. The next epoch is written when every worker rests and no intent is open: nobody publishes under two policies at a
-   time, and no attempt is lost to the change. Forced, it is written all the same; an attempt under way then compares
-   its epoch before it publishes and fails closed.
+2. A change is announced. Who sees it takes no new task, and when nothing of it runs any more it says that it rests *for
+   this change*. That it rested for an earlier one says nothing. Whoever announced it says under a lease that he is
+   there; once he is not, anybody who looks withdraws the announcement and goes on.
+3. When every worker rests and no intent is open, the announcement is marked as decided: nobody publishes under two
+   policies at a time, and no attempt is lost to the change. Forced, it is marked all the same; an attempt under way
+   then compares its epoch before it publishes and fails closed.
+4. Whoever sees a decided change writes its epoch, and only then takes the announcement away. Decided and withdrawn
+   exclude each other, both being swaps of the same text. Counterexample without the mark: the author asks for the next
+   epoch and dies; his announcement ends, and a worker publishes under the old epoch; the request lands, and another
+   worker publishes under the new one (S-26). Now that request finds the announcement gone, and changes nothing.
 
 What does not fit: a worker that was cut off longer than its record lives, and had compared its epoch before that. Its
 intent is open, so that the change is not quiet; without a ledger nobody can know of it.
@@ -45,8 +49,10 @@ from perago_core.value import Value, a, count, flag, line, many, maybe, text
 from perago_core.values import Target
 
 MEMBERS = "policy/worker/"
-CHANGE = "policy/change"
-#: Seconds an announcement outlives whoever made it, and seconds between two looks at who is behind.
+#: What is announced, and the signs of life of those who announced it: both are read in one look.
+CHANGES = "policy/change/"
+ANNOUNCED = CHANGES + "announced"
+#: Seconds whoever changes a policy counts as there after his last sign, and seconds between two looks at who is behind.
 CHANGE_TTL = 30.0
 LOOK_AGAIN = 0.5
 
@@ -63,10 +69,14 @@ class Member(Value):
 
 @frozen(cache_hash=True, repr=False)
 class Change(Value):
-    """An announcement: the decision that is to be written when everybody rests. ``id`` is nobody else's."""
+    """An announcement: the decision that is to be written when everybody rests. ``id`` is nobody else's.
+
+    ``decided``: everybody rested, or it was forced, so that anybody may write it and nobody may withdraw it.
+    """
 
     id: str = field(validator=text)
     decision: m.Decision = field(validator=a(m.Decision))
+    decided: bool = field(default=False, validator=flag)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -139,20 +149,57 @@ def stance(epoch: int) -> Talk[Stance]:
     The announcement is read first. In the other order a change that ends in between is seen as none: the epoch was not
     written yet, the announcement is gone already.
     """
-    announced = yield from charged(CHARGE, Coordination.get, CHANGE)
+    announced = yield from _attend()
     if not isinstance(announced, Done):
         return announced
     following = yield from charged(CHARGE, Coordination.get, decision_key(epoch + 1))
     if not isinstance(following, Done):
         return following
-    if following.value is not None:
-        return Done(Stance(moved=True))
-    if announced.value is None:
-        return Done(Stance(moved=False))
+    moved = following.value is not None
+    return Done(Stance(moved, None if moved else announced.value))
+
+
+def author_key(change_id: str) -> str:
+    """Name the sign of life of whoever announced a change."""
+    return f"{CHANGES}author/{escape(change_id)}"
+
+
+def _attend() -> Talk[Change | None]:
+    """Give the change that is under way. One that was decided is carried out first, and one without an author goes."""
+    found = yield from charged(CHARGE, Coordination.list, CHANGES)
+    if not isinstance(found, Done):
+        return found
+    entries: dict[str, str] = {each.key: each.value for each in found.value}
+    if ANNOUNCED not in entries:
+        return Done(None)
     try:
-        return Done(Stance(moved=False, change=codec.loads(announced.value.value, Change)))
+        announced = codec.loads(entries[ANNOUNCED], Change)
     except CodecError as problem:
         return NotDone(f"the announced change cannot be read: {problem}")
+    if announced.decided:
+        written = yield from _carry_out(announced)
+        return Done(None) if isinstance(written, Done) else written
+    if author_key(announced.id) in entries:
+        return Done(announced)
+    withdrawn = yield from _replace(announced, None)
+    if isinstance(withdrawn, Done) and not withdrawn.value:
+        return NotDone("a change was decided while it was being withdrawn; look again")
+    return Done(None) if isinstance(withdrawn, Done) else withdrawn
+
+
+def _carry_out(decided: Change) -> Talk[Entry]:
+    """Write the decision of a decided change, then take the announcement away; give what stands at its epoch."""
+    decision = decided.decision
+    written = (decision_key(decision.epoch), encode_decision(decision))
+    stood = yield from charged(CHARGE, Coordination.create_if_absent, *written)
+    if isinstance(stood, Done):
+        yield from _replace(decided, None)  # if that fails, whoever looks next does both again
+    return stood
+
+
+def _replace(before: Change, after: Change | None) -> Talk[bool]:
+    value = None if after is None else codec.dumps(after)
+    return charged(CHARGE, Coordination.swap, ANNOUNCED, codec.dumps(before), value)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -199,26 +246,45 @@ def propose(settings: PolicySettings, known: PolicyKnown, why: str) -> m.Decisio
 
 def change(wanted: Change, targets: tuple[Target, ...], *, patience: float, forced: bool = False) -> Dialogue:
     """Announce a decision, wait until everybody rests, and write it; if somebody is behind, only if it is forced."""
+    before = yield from _attend()
+    if not isinstance(before, Done):
+        return _unanswered(before.reason)
+    if before.value is not None:
+        return _ANOTHER
     lease = yield from charged(CHARGE, Coordination.grant, CHANGE_TTL)
     if not isinstance(lease, Done):
         return _unanswered(lease.reason)
-    ended = yield from _changing(wanted, targets, lease.value, patience=patience, forced=forced)
+    ended = yield from _announcing(wanted, targets, lease.value, patience=patience, forced=forced)
     yield from charged(CHARGE, Coordination.revoke, lease.value)
     return ended
 
 
-def _changing(wanted: Change, targets: tuple[Target, ...], lease: str, *, patience: float, forced: bool) -> Dialogue:
-    announced = yield from charged(CHARGE, Coordination.create_if_absent, CHANGE, codec.dumps(wanted), lease)
+def _announcing(wanted: Change, targets: tuple[Target, ...], lease: str, *, patience: float, forced: bool) -> Dialogue:
+    author = (author_key(wanted.id), wanted.decision.detector, lease)
+    there = yield from charged(CHARGE, Coordination.create_if_absent, *author)
+    if not isinstance(there, Done):
+        return _unanswered(there.reason)
+    announced = yield from charged(CHARGE, Coordination.create_if_absent, ANNOUNCED, codec.dumps(wanted))
     if not isinstance(announced, Done):
         return _unanswered(announced.reason)
     if announced.value.value != codec.dumps(wanted):
-        return PolicyFailed("another change is under way", "Wait for it: perago policy show")
+        return _ANOTHER
+    ended = yield from _changing(wanted, targets, lease, patience=patience, forced=forced)
+    if isinstance(ended, PolicyFailed):
+        yield from _replace(wanted, None)  # if that fails, the next look of anybody does it: the author has gone
+    return ended
+
+
+_ANOTHER = PolicyFailed("another change is under way", "Wait for it: perago policy show")
+
+
+def _changing(wanted: Change, targets: tuple[Target, ...], lease: str, *, patience: float, forced: bool) -> Dialogue:
     ends = (yield from clock()) + patience
     while True:
         behind = yield from find_behind(wanted, targets)
         alive = yield from charged(CHARGE, Coordination.keep_alive, lease)
         if not isinstance(alive, Done) or not alive.value:
-            return _unanswered("our announcement is gone, or nobody knows")
+            return _unanswered("nobody knows any more that we are there")
         if behind.quiet or (yield from clock()) >= ends:
             break
         yield from pause(LOOK_AGAIN)
@@ -227,7 +293,7 @@ def _changing(wanted: Change, targets: tuple[Target, ...], lease: str, *, patien
             f"it is not quiet: {behind}",
             "Wait for them or stop them (SIGTERM), settle intents with perago recover --settle; or force it: --force",
         )
-    return (yield from _write(wanted.decision, behind))
+    return (yield from _decide(wanted, behind))
 
 
 def find_behind(wanted: Change, targets: tuple[Target, ...]) -> Generator[Call, Answer[Any], Behind]:
@@ -247,11 +313,17 @@ def find_behind(wanted: Change, targets: tuple[Target, ...]) -> Generator[Call, 
     return Behind(working, tuple(intents))
 
 
-def _write(decision: m.Decision, behind: Behind) -> Dialogue:
+def _decide(wanted: Change, behind: Behind) -> Dialogue:
+    decision = wanted.decision
     if not behind.quiet:
         decision = evolve(decision, why=f"{decision.why} (forced: {behind})")
-    written = (decision_key(decision.epoch), encode_decision(decision))
-    stood = yield from charged(CHARGE, Coordination.create_if_absent, *written)
+    decided = evolve(wanted, decision=decision, decided=True)
+    marked = yield from _replace(wanted, decided)
+    if not isinstance(marked, Done):
+        return _unanswered(marked.reason)
+    if not marked.value:
+        return _unanswered("our announcement was withdrawn")
+    stood = yield from _carry_out(decided)
     if not isinstance(stood, Done):
         return _unanswered(stood.reason)
     try:

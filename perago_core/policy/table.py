@@ -171,15 +171,15 @@ FAILURES = frozenset(
 )
 
 
-def _opening(_settings: PolicySettings) -> tuple[PolicyKnown, Ask | None]:
-    return PolicyKnown(), None
+def _opening(_settings: PolicySettings) -> tuple[Phase, PolicyKnown, Ask | None]:
+    return Phase.SETTINGS, PolicyKnown(), None
 
 
 POLICY: Table[PolicySettings, PolicyKnown] = Table(
     Definition(
         name="policy",
         phases=Phase,
-        initial=Phase.SETTINGS,
+        initial=(Phase.SETTINGS,),
         terminal=FAILURES | {Phase.RESOLVED},
         facts=FACTS,
         table=TABLE,

@@ -14,8 +14,8 @@ from attrs import field, frozen
 
 from perago_core.fence import Standing
 from perago_core.ledger.records import Intent, IntentState, TargetIntent
-from perago_core.value import Value, a, flag, many, maybe
-from perago_core.values import Claim, Commit, CommitRef, Head, TaskSnapshot, TaskStatus
+from perago_core.value import Value, a, flag, many, maybe, text
+from perago_core.values import Commit, CommitRef, Head, TaskSnapshot, TaskStatus
 
 #: How many commits of one target are read at most, the head included.
 WALK_LIMIT = 1024
@@ -48,12 +48,23 @@ class Trail(Value):
 
 @frozen(cache_hash=True, repr=False)
 class Sighting(Value):
-    """A target with its class and, if it is there, the intent's own commit."""
+    """A target with its class, the intent's own commit if it is there, and the ref that was accepted, if one was."""
 
     intent: TargetIntent = field(validator=a(TargetIntent))
     kind: Class = field(validator=a(Class))
     head: Head | None = field(validator=maybe(a(Head)))
     own: Commit | None = field(default=None, validator=maybe(a(Commit)))
+    accepted: CommitRef | None = field(default=None, validator=maybe(text))
+
+    @property
+    def gave_its_input(self) -> bool:
+        """Say whether, if it was accepted, the result is the input itself: a no-op's, its own or one it adopted."""
+        return is_input(self.intent, self.accepted)
+
+
+def is_input(intent: TargetIntent, accepted: CommitRef | None) -> bool:
+    """Say whether the result of an intent is its input: if no ref was accepted, that of one that publishes nothing."""
+    return not intent.publishes if accepted is None else accepted == intent.parent
 
 
 def next_look(intent: TargetIntent, last: Commit) -> CommitRef | None:
@@ -67,53 +78,40 @@ def classify(
     intent: TargetIntent,
     trail: Trail,
     accepted: CommitRef | None = None,
-    *,
-    over_maintenance: bool = False,
 ) -> Sighting:
     """Give the class of one target.
 
-    ``accepted`` is the ref the authority recorded for this very execution, if it did: a commit that merely looks like
-    ours is then not enough (S-19). Two attempts of a deterministic task give equal trees on one parent; if the second
-    replaced the first after it was accepted, that is a loss and must not pass as found.
+    ``accepted`` is the ref the authority recorded for this very execution, if it did: then it alone says which commit
+    is ours. One that merely looks like it is not enough (S-19): two attempts of a deterministic task give equal trees
+    on one parent, and if the second replaced the first after it was accepted, that is a loss. And one that looks like
+    nothing this execution staged may be it: what an earlier attempt published and this one adopted.
     """
     if trail.head is None:
         return Sighting(intent, Class.INVARIANT_VIOLATION, None)
-    own = _own(intent, trail, accepted, over_maintenance=over_maintenance)
+    own = _own(intent, trail, accepted)
     if own is not None:
         at_head = own.ref == trail.head.commit.ref
-        return Sighting(intent, Class.ROLLED_PAST_EXPECTED if at_head else Class.OWN_BEFORE_HEAD, trail.head, own)
-    return Sighting(intent, _foreign(intent, trail, accepted), trail.head)
+        kind = Class.ROLLED_PAST_EXPECTED if at_head else Class.OWN_BEFORE_HEAD
+        return Sighting(intent, kind, trail.head, own, accepted)
+    return Sighting(intent, _foreign(intent, trail), trail.head, accepted=accepted)
 
 
-def _own(
-    intent: TargetIntent,
-    trail: Trail,
-    accepted: CommitRef | None,
-    *,
-    over_maintenance: bool,
-) -> Commit | None:
+def _own(intent: TargetIntent, trail: Trail, accepted: CommitRef | None) -> Commit | None:
     """Find the intent's own commit on the trail."""
-    if not intent.publishes:
+    if is_input(intent, accepted):
         return None
+    # Once confirmed, only the ref counts: an equal tree on the same parent is then a later attempt's.
+    known = accepted or intent.confirmed
     for commit in trail.commits:
-        # Once confirmed, only the ref counts: an equal tree on the same parent is then a later attempt's.
-        if intent.confirmed is not None:
-            ours = commit.ref == intent.confirmed
-        else:
-            # Over maintenance the store merges and nobody knows the tree; there the authority's word is the identity.
-            alike = commit.parents == (intent.parent,) and commit.tree == intent.tree
-            ours = commit.ref == accepted if over_maintenance and accepted is not None else alike
-        if ours and accepted in {None, commit.ref}:
+        alike = commit.parents == (intent.parent,) and commit.tree == intent.tree
+        if commit.ref == known if known is not None else alike:
             return commit
     return None
 
 
-def _foreign(intent: TargetIntent, trail: Trail, accepted: CommitRef | None) -> Class:
+def _foreign(intent: TargetIntent, trail: Trail) -> Class:
     """Class a target on which our own commit was not found; ``trail.commits`` begins with the head."""
     last = trail.commits[-1]
-    if intent.publishes and accepted is not None and any(commit.ref == accepted for commit in trail.commits):
-        # The authority names a commit that is there and is not what this intent staged. Neither found nor lost.
-        return Class.UNVERIFIABLE
     if last.ref == intent.parent:
         return Class.NO_MOVEMENT
     if last.parents[:1] == (intent.parent,):
@@ -168,7 +166,7 @@ def movement(sightings: Iterable[Sighting], *, accepted: bool) -> str:
 
 
 def _place(sighting: Sighting, *, accepted: bool) -> str:
-    if accepted and not sighting.intent.publishes:
+    if accepted and sighting.gave_its_input:
         # An accepted no-op's ref is its input. The next step has published on it since: that is no loss.
         return _ACCEPTED_INPUT.get(sighting.kind, _PLACES[sighting.kind])
     return "ours" if is_taken_back_safely(sighting) else _PLACES[sighting.kind]
@@ -198,7 +196,12 @@ _ACCEPTED_INPUT = {
 
 
 class Owners(Enum):
-    """Who can have made the commits an intent describes, by the claim records and the orchestrator's word on them."""
+    """Who can have made or adopted the commits of an intent, by the claim records and the orchestrator's word on them.
+
+    Every attempt of the logical task counts, whatever it staged. Counterexample: attempt 1 publishes and dies; attempt
+    2 stages something else, finds that commit at the head, reports it and is accepted; recovery of attempt 1 finds one
+    claim to such a commit, of a dead attempt, and takes the accepted result away.
+    """
 
     DEAD = "only attempts that ended unaccepted"
     ACCEPTED = "perhaps one that was accepted"
@@ -223,12 +226,3 @@ def owners_of(standings: Iterable[Standing], *, recorded: bool) -> Owners:
     found = {Standing.DEAD, *standings}
     strongest = next(each for each in _OWNERS if each in found)
     return _OWNERS[strongest] if recorded or strongest is not Standing.DEAD else Owners.UNPROVEN
-
-
-def could_own(claim: Claim, intent: Intent) -> bool:
-    """Say whether a claim record could belong to a commit that looks like this intent's."""
-    return any(
-        (claim.target, claim.parent, claim.tree) == (each.target, each.parent, each.tree)
-        for each in intent.targets
-        if each.publishes
-    )

@@ -23,7 +23,7 @@ from perago_core.machine.rows import Command
 from perago_core.names import recovery_name
 from perago_core.ports import Orchestrator, Store
 from perago_core.recovery import messages as m
-from perago_core.recovery.classify import WALK_LIMIT, Trail, could_own, next_look, owners_of
+from perago_core.recovery.classify import WALK_LIMIT, Trail, next_look, owners_of
 from perago_core.recovery.state import Mode, Recovery, RecoveryOutcome, outcome
 from perago_core.recovery.table import start, step
 from perago_core.revocation import revoke
@@ -116,7 +116,7 @@ def _write(writing: Talk[Any], done: Callable[[Any], Event]) -> Conversation:
 
 
 def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
-    """Find every claim to a commit like ours, and ask whether the attempts behind them are dead.
+    """Find every claim of the task, and ask whether the attempts behind them are dead.
 
     Our own claim must be among them: claims are removed once their task is settled, and a list from which ours is gone
     may lack that of the attempt that was accepted. Our own task is not asked about again: it has ended, or a person
@@ -129,7 +129,7 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
         answer = yield from charged(CHARGE, Store.claims, target, intent.logical_task)
         if not isinstance(answer, Done):
             return Unknown(answer.reason)
-        claims: list[Claim] = [claim for claim in answer.value if could_own(claim, intent)]
+        claims: tuple[Claim, ...] = answer.value
         recorded = recorded and intent.execution in {claim.execution for claim in claims}
         rivals |= {(claim.workflow_id, claim.task_id) for claim in claims}
     standings: set[fence.Standing] = set()

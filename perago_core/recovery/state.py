@@ -187,10 +187,7 @@ def sightings(known: RecoveryKnown) -> tuple[Sighting, ...]:
     # One result, one ref: which of several targets it belongs to is not said, so it identifies none of them.
     named = len(intent.targets) == 1 and authority(intent, known.snapshot) == "ours"
     accepted = known.snapshot.result_ref if named and known.snapshot is not None else None
-    return tuple(
-        classify(each, trail, accepted, over_maintenance=intent.over_maintenance)
-        for each, trail in zip(intent.targets, known.trails, strict=True)
-    )
+    return tuple(classify(each, trail, accepted) for each, trail in zip(intent.targets, known.trails, strict=True))
 
 
 def is_accepted(known: RecoveryKnown) -> bool:
@@ -211,10 +208,13 @@ def proof(known: RecoveryKnown) -> Owners:
     """Say whose the commit is that looks like the intent's.
 
     1. attempt 1 arms (parent A, tree t), dies unconfirmed; 2. attempt 2 publishes (A, t), the task being deterministic,
-    and is accepted; 3. recovery of 1 sees "its" commit at the head. The confirmed ref proves whose it is; without it,
-    every claim to such a commit must belong to an attempt that ended unaccepted.
+    and is accepted; 3. recovery of 1 sees "its" commit at the head. Not even a confirmed ref proves that nobody wants
+    it: another attempt may have adopted it. So every claim of the task must belong to an attempt that ended unaccepted.
+    ``soft`` has no claims, and nobody adopts there.
     """
-    return Owners.DEAD if the_intent(known).state is IntentState.CONFIRMED else known.owners
+    intent = the_intent(known)
+    confirmed = intent.state is IntentState.CONFIRMED
+    return Owners.DEAD if confirmed and intent.backing is Backing.SOFT else known.owners
 
 
 def workflow_has_ended(known: RecoveryKnown) -> bool:
@@ -276,10 +276,10 @@ def _due(subject: Recovery, known: RecoveryKnown, event: Event) -> str:
 
 
 def _claims(_subject: Recovery, known: RecoveryKnown, _event: Event) -> str:
-    """Ask for claim records only where the confirmed ref does not say whose commit it is; ``soft`` has none."""
+    """Ask for claim records where a commit may be on the branch; ``soft`` has none."""
     intent = the_intent(known)
-    unproven = intent.state is IntentState.ARMED and intent.backing is not Backing.SOFT
-    return "needed" if unproven and any(each.publishes for each in intent.targets) else "unneeded"
+    publishes = any(each.publishes for each in intent.targets)
+    return "needed" if publishes and intent.backing is not Backing.SOFT else "unneeded"
 
 
 def _confirmed(_subject: Recovery, known: RecoveryKnown, _event: Event) -> str:
@@ -357,6 +357,7 @@ class RecoveryOutcome(Value):
     reason: str = field(validator=line)
     next_action: str = field(validator=text)
     alarm: bool = field(default=False, validator=flag)
+    intent: Intent | None = field(default=None, validator=maybe(a(Intent)))
     unaccepted: CommitRef | None = field(default=None, validator=maybe(text))
 
 
@@ -384,6 +385,7 @@ def outcome(state: RecoveryState) -> RecoveryOutcome | None:
         reason=reason,
         next_action=next_action,
         alarm=lost,
+        intent=known.intent,
         unaccepted=_unaccepted(known) if kind is None else None,
     )
 

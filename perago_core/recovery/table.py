@@ -297,15 +297,15 @@ TABLE: tuple[Wait, ...] = (
 # fmt: on
 
 
-def _opening(subject: Recovery) -> tuple[RecoveryKnown, Ask]:
-    return RecoveryKnown(word=subject.word), read_record
+def _opening(subject: Recovery) -> tuple[P, RecoveryKnown, Ask]:
+    return P.RECORD, RecoveryKnown(word=subject.word), read_record
 
 
 RECOVERY: Table[Recovery, RecoveryKnown] = Table(
     Definition(
         name="recovery",
         phases=P,
-        initial=P.RECORD,
+        initial=(P.RECORD,),
         terminal=frozenset({P.SETTLED, P.STANDING, P.DEFERRED, P.REFUSED, P.PROBED}),
         facts=FACTS,
         table=TABLE,

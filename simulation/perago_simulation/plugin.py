@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def perago(tmp_path: Path) -> Trial:
-    """Give what tries a setting with your own store, table or runtime, and fails the test if a property breaks."""
+    """Return what tries a setting with your own store, table or runtime, and fails the test if a property breaks."""
     from hypothesis import settings  # noqa: PLC0415  as above
 
     from perago_simulation.testing.trial import RUNS_PER_EXAMPLE, Trial  # noqa: PLC0415  as above

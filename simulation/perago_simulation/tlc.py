@@ -81,14 +81,14 @@ class Config(Value):
         return cls(constants, tuple(listed["INVARIANTS"]), specification)
 
     def text(self) -> str:
-        """Give the configuration as TLC reads it."""
+        """Return the configuration as TLC reads it."""
         lines = [f"SPECIFICATION {self.specification}", "CONSTANTS"]
         lines += [f"    {name} = {_written(value)}" for name, value in self.constants.items()]
         lines += [f"INVARIANTS {' '.join(self.invariants)}"] if self.invariants else []
         return "\n".join((*lines, ""))
 
     def checking(self, *invariants: str) -> Config:
-        """Give this configuration with other invariants."""
+        """Return this configuration with other invariants."""
         return evolve(self, invariants=invariants)
 
 
@@ -125,7 +125,7 @@ _BOUNDS = {
 
 
 def setting_of(config: Config) -> Setting:
-    """Give the explorer's setting for a configuration of ``Publish.tla``: the same store and the same bounds."""
+    """Return the explorer's setting for a configuration of ``Publish.tla``: the same store and the same bounds."""
     unknown = set(config.constants) ^ {"Backing", *_CAPABILITIES, *_BOUNDS}
     if unknown:
         message = f"constants that only one of the two models has: {', '.join(sorted(unknown))}"
@@ -342,7 +342,7 @@ def java() -> Path:
 
 
 def java_version(path: Path) -> int:
-    """Give the major version of a Java, or 0 if it does not run or does not say."""
+    """Return the major version of a Java, or 0 if it does not run or does not say."""
     try:
         said = subprocess.run(  # noqa: S603  asking a Java for its version
             [str(path), "-version"], capture_output=True, text=True, timeout=60, check=False

@@ -191,6 +191,8 @@ def _named(kind: Any) -> str:  # noqa: ANN401  any annotation
         return "list" if inner == "text" else f"list of {inner}"
     if getattr(kind, "__name__", "") == "dict":
         return "table"
+    if {int, str} <= set(options):
+        return "text or whole number"
     plain = {bool: "true or false", int: "whole number", float: "number", str: "text", StepSettings: "steps"}
     return next((word for each, word in plain.items() if kind is each or each in options), str(kind))
 

@@ -51,7 +51,7 @@ NAVIGATION = {
     "Guide": ["specs/guide/README", "specs/guide/tutorial"],
     "How to": [
         f"specs/guide/howto/{name}"
-        for name in ("spark", "cluster", "embed", "own-store", "recover", "measure", "counterexample")
+        for name in ("runs", "spark", "cluster", "embed", "own-store", "recover", "measure", "counterexample")
     ],
     "Reference": [f"specs/guide/reference/{name}" for name in ("commands", "configuration", "output", "failpoints")],
     "Explanation": [
@@ -61,7 +61,8 @@ NAVIGATION = {
         "specs/README",
         *(f"specs/{name}" for name in ("protocol", "ladder", "wide", "clauses", "properties")),
         *(f"specs/{name}" for name in ("windows", "cost", "mutants", "ablation")),
-        *(f"specs/{name}" for name in ("cluster", "kill-matrix", "kill-matrix-lakefs", "tla/README", "migration")),
+        *(f"specs/{name}" for name in ("cluster", "kill-matrix", "kill-matrix-lakefs", "wrong-answers")),
+        *(f"specs/{name}" for name in ("security", "tla/README", "migration")),
         "specs/adr/README",
     ],
     "Project": ["CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT"],

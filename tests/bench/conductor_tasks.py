@@ -22,7 +22,7 @@ from typing import Any
 
 from attrs import frozen
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_core.answers import Done
 from perago_core.ports import Assignment
 from perago_core.results import Acceptance, Completed, Outcome

@@ -14,8 +14,7 @@ from perago_simulation.explore.exploration import Exploration
 from perago_simulation.explore.reductions import Reduction
 from perago_simulation.explore.search import explore
 from perago_simulation.report.story import story
-from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted, simulate
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted, WorldCache, simulate
 from perago_simulation.tlc import Config, check, setting_of
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -25,7 +24,7 @@ _TLA = Path(__file__).parents[2] / "specs" / "tla"
 
 
 def _best(where: Setting, processes: int) -> Exploration:
-    """Give the quickest of some explorations: others use the machine too."""
+    """Return the quickest of some explorations: others use the machine too."""
     return min((explore(where, processes=processes) for _ in range(ROUNDS)), key=lambda each: each.seconds)
 
 

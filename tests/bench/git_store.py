@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from attrs import frozen
 
 from perago_core.values import Attempt, Backing, CommitRef, Target
-from perago_local.git import GitStore
+from perago_local.git.store import GitStore
 from tests.conformance.implementations.git import GitHarness, git
 from tests.conformance.support import attempt_at, done, head_of, plan_for, stage
 

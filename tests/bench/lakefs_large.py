@@ -75,7 +75,7 @@ def _digest(path: Path) -> str:
 
 
 def _memory() -> int:
-    """Give the most memory this program has had. What ``getrusage`` gives begins with that of the parent."""
+    """Return the most memory this program has had. What ``getrusage`` gives begins with that of the parent."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) >> 10
 

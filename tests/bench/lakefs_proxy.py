@@ -49,7 +49,7 @@ class Proxy:
         self.count()
 
     def count(self) -> Counted:
-        """Give what went through since the last time, and begin again."""
+        """Return what went through since the last time, and begin again."""
         self._say("count")
         return Counted(**json.loads(self._heard.readline()))
 

@@ -20,7 +20,7 @@ ROUNDS = 25
 
 
 def best_of(loops: int, *works: Callable[[], object]) -> list[float]:
-    """Give the seconds per loop of each work's fastest round; the rounds take turns, so that noise hits all alike."""
+    """Return the seconds per loop of each work's fastest round; the rounds take turns, so that noise hits all alike."""
     fastest = [float("inf")] * len(works)
     for _ in range(ROUNDS):
         for index, work in enumerate(works):

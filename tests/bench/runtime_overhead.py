@@ -14,9 +14,8 @@ from perago_core.ports import Assignment
 from perago_core.values import Target
 from perago_worker.api.registry import load_tasks
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import head_of, pipelines_of
 from perago_worker.runtime.assembly import assemble
-from perago_worker.stack import open_stack
+from perago_worker.stack import head_of, open_stack, pipelines_of
 
 _TASKS = """
 from pathlib import Path

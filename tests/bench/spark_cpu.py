@@ -26,7 +26,7 @@ class Meter:
         threading.Thread(target=self._watch, name="meter", daemon=True).start()
 
     def used(self) -> float:
-        """Give the seconds used so far. It never becomes less."""
+        """Return the seconds used so far. It never becomes less."""
         with self._lock:
             for pid in (os.getpid(), *descendants(os.getpid())):
                 self._look(pid)

@@ -112,7 +112,7 @@ class Best:
 
 
 def best_of(routes: list[Route]) -> list[Best]:
-    """Give each route's best; the first round only warms up."""
+    """Return each route's best; the first round only warms up."""
     best = [Best() for _ in routes]
     for number in range(ROUNDS + 1):
         for found, route in zip(best, routes, strict=True):

@@ -29,7 +29,7 @@ _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def search_path() -> str:
-    """Give where Python finds our packages and these tests, for processes that Spark starts."""
+    """Return where Python finds our packages and these tests, for processes that Spark starts."""
     return os.pathsep.join(str(Path(each).absolute()) for each in sys.path)
 
 

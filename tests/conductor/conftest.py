@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from tests.support.conductor.operating import Operator
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.fixtures import conductor_server

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_core.pipelines import Pipelines
 from perago_worker.config.load import load
 from perago_worker.config.settings import Settings
-from perago_worker.pipelines.protocol import Pipelines, pipelines_of
-from perago_worker.stack import Stack
+from perago_worker.stack import Stack, pipelines_of
 from tests.worker.projects import Project
 
 TASKS = '''
@@ -86,7 +86,7 @@ completion_reserve = 2
 poll_interval = 0.05
 
 [pipelines.line-{mark}]
-repository = "lake"
+repository = "{repository}"
 steps = [
     {{ name = "write", task = "write-{mark}", params = {{ text = "${{params.text}}" }} }},
     {{ parallel = [{{ name = "one", task = "read-{mark}" }}, {{ name = "two", task = "read-{mark}" }}] }},
@@ -94,11 +94,11 @@ steps = [
 ]
 
 [pipelines.sleep-{mark}]
-repository = "lake"
+repository = "{repository}"
 steps = [{{ name = "sleep", task = "sleep-{mark}" }}]
 
 [pipelines.fail-{mark}]
-repository = "lake"
+repository = "{repository}"
 steps = [{{ name = "fail", task = "fail-{mark}" }}]
 """
 
@@ -138,13 +138,16 @@ class Deployment:
 
 
 @contextmanager
-def new_deployment(folder: Path, url: str, *, patience: float = 20) -> Generator[Deployment]:
-    """Write a project, and stop on leaving whatever of it still runs."""
+def new_deployment(
+    folder: Path, url: str, *, patience: float = 20, repository: str = "lake", more: str = ""
+) -> Generator[Deployment]:
+    """Write a project, with more settings if given, and stop on leaving whatever of it still runs."""
     mark = uuid.uuid4().hex[:8]
     folder.mkdir(parents=True, exist_ok=True)
     tasks = TASKS.replace("{mark}", mark).replace("{patience}", str(patience))
     (folder / f"life_{mark}.py").write_text(tasks, encoding="utf-8")
-    (folder / "perago.toml").write_text(CONFIGURATION.format(mark=mark, url=url), encoding="utf-8")
+    settings = CONFIGURATION.format(mark=mark, url=url, repository=repository) + more
+    (folder / "perago.toml").write_text(settings, encoding="utf-8")
     before = list(sys.path)
     project = Project(folder)
     deployment = Deployment(mark, project, project.stack())

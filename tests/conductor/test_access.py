@@ -2,25 +2,68 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from attrs import define, field
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Access, Unreachable
 from perago_core.answers import NotDone
 from perago_core.attempt.state import is_accepted
+from perago_worker.config.load import load
+from perago_worker.stack import StackError, open_stack
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
-from tests.conductor.front import Word
-from tests.conductor.gateway import KEY, SECRET, Gateway, guarded
+from tests.conductor.front import Asked, Word, fronted
 from tests.conformance.support import done
 from tests.support.conductor.operating import Operator
 from tests.support.etcd.server import Certificates
 from tests.support.servers.conductor import Conductor
+
+KEY, SECRET = "the-key", "the-secret"
+
+
+@define
+class Gateway:
+    """What the door knows: which tokens are good, what was asked for. ``instead``: what it answers for a token."""
+
+    url: str = ""
+    tokens: set[str] = field(factory=set[str])
+    asked: list[str] = field(factory=list[str])
+    instead: Word | None = None
+
+    def forget_tokens(self) -> None:
+        """Let all tokens end."""
+        self.tokens.clear()
+
+    def says(self, asked: Asked) -> Word | None:
+        """Give tokens, and let those pass who have one."""
+        self.asked.append(str(asked))
+        if asked.path == "/api/token":
+            return self.instead or self._token(json.loads(asked.body))
+        if asked.headers.get("X-Authorization") in self.tokens:
+            return None
+        return Word(401, json.dumps({"error": "EXPIRED_TOKEN", "message": "Token is expired"}))
+
+    def _token(self, said: dict[str, str]) -> Word:
+        if (said["keyId"], said["keySecret"]) != (KEY, SECRET):
+            return Word(401, json.dumps({"error": "INVALID_CREDENTIALS"}))
+        self.tokens.add(token := secrets.token_hex(16))
+        return Word(200, json.dumps({"token": token}))
+
+
+@contextmanager
+def guarded(upstream: str, certificates: Certificates) -> Generator[Gateway]:
+    """Put a door in front of a server."""
+    gateway = Gateway()
+    with fronted(upstream, gateway.says, certificates) as gateway.url:
+        yield gateway
 
 
 @pytest.fixture
@@ -123,3 +166,36 @@ def test_a_server_of_an_unknown_authority_is_not_talked_to(
     assert "certificate" in answer.reason.lower()
     assert gateway.asked == []
     assert certificates.ca.exists()
+
+
+# ---- How a project says that its orchestrator is Conductor, with the names that Conductor's users already have.
+
+
+def test_conductors_own_names_are_enough_and_the_secret_is_never_shown(operator: Operator, tmp_path: Path) -> None:
+    (tmp_path / "perago.toml").write_text('[orchestrator]\nkind = "conductor"\n', encoding="utf-8")
+    environment = {
+        "CONDUCTOR_SERVER_URL": operator.url,
+        "CONDUCTOR_AUTH_KEY": "a-key",
+        "CONDUCTOR_AUTH_SECRET": "a-secret",
+        "PERAGO_ORCHESTRATOR__DOMAIN": operator.domain,
+    }
+    settings = load(tmp_path, {}, environment)
+    assert "a-secret" not in repr(settings)
+    orchestrator = open_stack(settings).orchestrator
+    assert isinstance(orchestrator, ConductorOrchestrator)
+    operator.start(("clean",), MAIN, FIRST_REF)
+    # A server without users has nobody to give a token: key and secret are then not needed, and do no harm.
+    assert polled(orchestrator).snapshot.workflow_id in operator.started
+    orchestrator.close()
+
+
+def test_an_address_with_a_password_in_it_is_refused_without_telling_it() -> None:
+    """Addresses are part of every reason; etcd's are refused alike."""
+    with pytest.raises(ValueError, match="'conductor/api'") as caught:
+        ConductorOrchestrator("https://me:hunter2@conductor/api")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_missing_address_is_told_with_the_name_to_set(tmp_path: Path) -> None:
+    with pytest.raises(StackError, match="CONDUCTOR_SERVER_URL"):
+        open_stack(load(tmp_path, {"orchestrator": {"kind": "conductor"}}, {}))

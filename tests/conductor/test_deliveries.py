@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_core.attempt.state import is_current
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus

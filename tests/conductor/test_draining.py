@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from perago_core.pipelines import AttemptView
 from perago_core.values import TaskStatus
-from perago_worker.pipelines.protocol import AttemptView
 from tests.support.conductor.operating import Operator
 from tests.support.crash.conductor_project import ConductorProject
 from tests.support.crash.judging import Line, judge_line

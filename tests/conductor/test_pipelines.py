@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from perago_core.answers import Done
+from perago_core.pipelines import PipelineView
 from perago_core.values import CommitRef, TaskStatus
-from perago_worker.pipelines.protocol import PipelineView
 from tests.conductor.deployment import Deployment, new_deployment
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.servers.conductor import Conductor
@@ -255,3 +255,38 @@ def test_a_stopped_workflow_ends_its_attempts(deployment: Deployment) -> None:
     assert [each.status for each in view.attempts] == [TaskStatus.CANCELED]
     assert deployment.words().view("11111111-2222-3333-4444-555555555555") is None
     assert deployment.words().find("11111111-2222-3333-4444-555555555555") is None
+
+
+def test_a_run_is_listed_cancelled_gone_on_with_and_forgotten_on_conductor_too(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    """`retry` keeps what was accepted; ids by their beginning; nothing of what ran is left after `rm`."""
+    perago = deployment.project.perago
+    gate = tmp_path / "gate"
+    deployment.change(
+        "    return Sum(count=len((",
+        f'    if not Path("{gate}").exists():\n        raise ValueError("shut")\n    return Sum(count=len((',
+    )
+    deployment.change("retries=2", "retries=0")
+    deployment.register()
+    failed = perago("run", deployment.named("line"), "--param", "text=x", "--json")
+    assert failed.code == 1, failed.err
+    run = failed.data["workflow_id"]
+    assert [each["workflow_id"] for each in perago("runs", deployment.named("line"), "--json").data] == [run]
+    assert perago("show", run[:13], "--json").data["workflow_id"] == run
+    assert "shut" in perago("logs", f"{run}/one").out
+    gate.touch()
+    mended = perago("retry", run, "--from-failed", "--json")
+    assert mended.code == 0, mended.err
+    accepted = [each for each in mended.data["attempts"] if each["step"] == "write"]
+    assert accepted == [each for each in failed.data["attempts"] if each["step"] == "write"]
+    assert mended.data["output"]["sum"]["result"] == {"count": 1}
+    head = deployment.stack.store.head(MAIN)
+    assert isinstance(head, Done)
+    assert head.value is not None
+    sleeping = _start(deployment, "sleep", head.value.commit.ref)
+    assert perago("rm", sleeping).code == 2, "what runs is not forgotten"
+    cancelled = perago("cancel", sleeping, "--reason", "enough", "--json")
+    assert (cancelled.data["status"], cancelled.data["reason"]) == ("TERMINATED", "enough")
+    assert perago("rm", sleeping, run, "--json").data["removed"] == [sleeping, run]
+    assert deployment.words().view(run) is None

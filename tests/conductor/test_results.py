@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from attrs import evolve
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Gone
 from perago_core.answers import Done
 from perago_core.attempt.state import is_accepted

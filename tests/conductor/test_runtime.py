@@ -54,7 +54,7 @@ def test_a_first_publication_asks_conductor_as_often_as_the_cost_table_says(
     assert asked["read the task"] + asked["report"] == expected
     assert asked["read the workflow"] == asked["read the task"]
     assert asked["report"] == 1
-    assert asked["log"] == 1, "the outcome, in one line"
+    assert asked["log"] == 2, "what was written, and the outcome, in a line each"
 
 
 def shape(request: Request) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Unreachable
 from perago_core.answers import NotDone, Unknown
 from perago_core.attempt.state import is_accepted

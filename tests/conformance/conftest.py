@@ -15,6 +15,7 @@ SHELVES = {
     "store": "STORES",
     "orchestrator": "ORCHESTRATORS",
     "coordination": "COORDINATIONS",
+    "leasing": "LEASES",
     "workspace": "WORKSPACES",
     "stack": "STACKS",
 }
@@ -55,6 +56,12 @@ def orchestrator(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Orc
 
 @pytest.fixture
 def coordination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CoordinationHarness]:
+    with request.param(tmp_path) as harness:
+        yield harness
+
+
+@pytest.fixture
+def leasing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CoordinationHarness]:
     with request.param(tmp_path) as harness:
         yield harness
 

@@ -4,7 +4,7 @@ An implementation joins by a file in ``implementations/`` that names it in one o
 
 * ``STORES: Mapping[str, Opener[StoreHarness]]``
 * ``ORCHESTRATORS: Mapping[str, Opener[OrchestratorHarness]]``
-* ``COORDINATIONS: Mapping[str, Opener[CoordinationHarness]]``
+* ``COORDINATIONS: Mapping[str, Opener[CoordinationHarness]]``, and ``LEASES`` with those of them that have leases
 * ``WORKSPACES: Mapping[str, Opener[WorkspaceHarness]]``
 * ``STACKS: Mapping[str, Opener[Stack]]``
 

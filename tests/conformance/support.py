@@ -16,8 +16,9 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
 from perago_core.ports import Assignment, Sink, Source
-from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
+from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, StagedRef, Target, claim_of
 from tests.conformance.harness import Recipe, StoreHarness
+from tests.support.attempts import pinned
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -58,29 +59,27 @@ def attempt_at(
     execution: str | None = None,
     target: Target = MAIN,
 ) -> Attempt:
-    """Make an attempt at a step, with an execution id of its own."""
+    """Make an attempt at a step, with an execution id of its own; it replaces what was abandoned."""
     run = execution or f"run-{number}"
-    return Attempt("wf", f"task-{number}", number - 1, task, number, run, target, ref, backing)
+    return Attempt(
+        "wf",
+        f"task-{number}",
+        number - 1,
+        task,
+        number,
+        run,
+        target,
+        ref,
+        backing,
+        on_abandoned=OnAbandoned.REPLACE,
+    )
 
 
 def attempt_of(assignment: Assignment, execution: str, backing: Backing, *, ledger: bool = False) -> Attempt:
     """Make what a worker pins when it has polled a task."""
-    seen, place = assignment.snapshot, place_of(assignment)
-    return Attempt(
-        workflow_id=seen.workflow_id,
-        task_id=seen.task_id,
-        retry_count=seen.retry_count,
-        logical_task=assignment.logical_task,
-        number=assignment.number,
-        execution=execution,
-        target=Target(place["repository"], place["branch"]),
-        input=CommitRef(place["ref"]),
-        backing=backing,
-        worker_id=seen.worker_id,
-        started_at=seen.started_at,
-        poll_count=seen.poll_count,
-        ledger=ledger,
-    )
+    place = place_of(assignment)
+    target = Target(place["repository"], place["branch"])
+    return pinned(assignment, execution, target, CommitRef(place["ref"]), backing, ledger=ledger)
 
 
 def place_of(assignment: Assignment) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ from perago_core.answers import Event, NotDone, Unknown
 from perago_core.attempt import ATTEMPT, AttemptState, Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.messages import Report
-from perago_core.attempt.state import AFTER_REPORT
+from perago_core.attempt.state import AFTER_REPORT, EARLIER, work_of
 from perago_core.fence import Allowed
 from perago_core.machine.rows import Command
 from perago_core.plan import PlanKind, PublishPlan
@@ -36,6 +36,7 @@ from perago_core.values import (
     Content,
     Head,
     Maintained,
+    OnAbandoned,
     Operation,
     StagedRef,
     Target,
@@ -52,6 +53,8 @@ CHILD = CommitRef("H")
 MERGED = CommitRef("P")
 TREE = "tree-C"
 CHILD_TREE = "tree-H"
+#: What the first attempt was going to report. The second one's body gives another result.
+ON_RECORD = '{"rows":7}'
 
 #: Every backing with and without a ledger. A ledger changes nothing for ``soft``, and that is one of the promises.
 BACKINGS = tuple((backing, ledger) for backing in Backing for ledger in (False, True))
@@ -69,8 +72,9 @@ def make_attempt(
     read_only: bool = False,
     operation: Operation = Operation.LOGICAL,
     over_maintenance: bool = False,
+    adopts: bool = False,
 ) -> Attempt:
-    """Make the second attempt of a task; the first one may have left something behind."""
+    """Make the second attempt of a task; the first one may have left something behind, which it replaces or adopts."""
     return Attempt(
         workflow_id="workflow-1",
         task_id="task-2",
@@ -87,6 +91,7 @@ def make_attempt(
         read_only=read_only,
         operation=operation,
         over_maintenance=over_maintenance,
+        on_abandoned=OnAbandoned.ADOPT if adopts else OnAbandoned.REPLACE,
         ledger=ledger,
         epoch=3,
     )
@@ -95,12 +100,15 @@ def make_attempt(
 def all_attempts() -> tuple[Attempt, ...]:
     """Give the handful of attempts that between them fire every row: one of each backing, with and without ledger."""
     writable = [make_attempt(backing, ledger=ledger) for backing, ledger in BACKINGS]
+    # With and without a ledger only once: what it adds does not depend on where the attempt began.
+    adopting = [(Backing.ATOMIC, False), (Backing.ATOMIC, True), (Backing.CONDITIONAL, False), (Backing.LOCKED, False)]
     read_only = [make_attempt(backing, read_only=True) for backing in Backing]
     return (
         *writable,
         *read_only,
         make_attempt(Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE),
         make_attempt(Backing.ATOMIC, ledger=True, over_maintenance=True),
+        *(make_attempt(backing, ledger=ledger, adopts=True) for backing, ledger in adopting),
     )
 
 
@@ -136,6 +144,11 @@ def ended(claim: Claim, status: TaskStatus) -> TaskSnapshot:
     return TaskSnapshot(claim.workflow_id, claim.task_id, 0, status)
 
 
+def taken(claim: Claim, ref: CommitRef = CHILD) -> TaskSnapshot:
+    """Show the task behind another attempt's claim after its result was taken."""
+    return evolve(ended(claim, TaskStatus.COMPLETED), result_execution=claim.execution, result_ref=ref)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What the store shows
 
@@ -161,8 +174,14 @@ ON_CHILD = head(CHILD, INPUT)
 
 def older_claim(attempt: Attempt) -> Claim:
     """Give the claim of the first attempt, whose publication is the child of the input."""
-    mine = claim_of(attempt, None)
+    mine = claim_of(attempt, None, ON_RECORD)
     return evolve(mine, task_id="task-1", number=attempt.number - 1, execution="run-1", tree=CHILD_TREE)
+
+
+def newer_claim(attempt: Attempt) -> Claim:
+    """Give the claim of the third attempt: a twin, or a successor we have not heard of."""
+    mine = claim_of(attempt, None, ON_RECORD)
+    return evolve(mine, task_id="task-3", number=attempt.number + 1, execution="run-3", tree="tree-3")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -226,8 +245,12 @@ def _commit(state: AttemptState) -> list[Event]:
     ]
 
 
+def _own_claim(state: AttemptState) -> Claim:
+    return claim_of(state.subject, work_of(state.known), state.known.output)
+
+
 def _claim(state: AttemptState) -> list[Event]:
-    mine = claim_of(state.subject, state.known.staged)
+    mine = _own_claim(state)
     return [
         m.ClaimStands(mine),
         m.ClaimStands(evolve(mine, execution="run-9")),
@@ -237,7 +260,7 @@ def _claim(state: AttemptState) -> list[Event]:
 
 
 def _claim_check(state: AttemptState) -> list[Event]:
-    mine = claim_of(state.subject, state.known.staged)
+    mine = _own_claim(state)
     return [
         m.ClaimRead(mine),
         m.ClaimRead(evolve(mine, execution="run-9")),
@@ -247,19 +270,50 @@ def _claim_check(state: AttemptState) -> list[Event]:
 
 
 def _claims(state: AttemptState) -> list[Event]:
-    mine = claim_of(state.subject, state.known.staged)
+    mine, older = _own_claim(state), older_claim(state.subject)
+    # Only who adopts tells a claim with a result from one without, and ends where another one is above it.
+    others = [(evolve(older, result=None), mine), (mine, newer_claim(state.subject))] if _adopts(state) else []
     return [
         m.ClaimsListed((mine,)),
-        m.ClaimsListed((older_claim(state.subject), mine)),
+        m.ClaimsListed((older, mine)),
+        *(m.ClaimsListed(each) for each in others),
         Unknown("timeout"),
     ]
 
 
+def _adopts(state: AttemptState) -> bool:
+    return state.subject.on_abandoned is OnAbandoned.ADOPT
+
+
 def _owners(state: AttemptState) -> list[Event]:
-    claim = older_claim(state.subject)
+    others = [claim for claim in state.known.claims if claim.execution != state.subject.execution]
+
+    def say(*words: TaskSnapshot) -> Event:
+        return m.OwnersRead(tuple((each.task_id, each) for each in words))
+
+    # Before any work is done only what was accepted makes a difference.
+    live = [] if state.phase in EARLIER else [say(*(ended(claim, TaskStatus.IN_PROGRESS) for claim in others))]
     return [
-        m.OwnersRead(((claim.task_id, ended(claim, TaskStatus.TIMED_OUT)),)),
-        m.OwnersRead(((claim.task_id, ended(claim, TaskStatus.IN_PROGRESS)),)),
+        say(*(ended(claim, TaskStatus.TIMED_OUT) for claim in others)),
+        *live,
+        *([say(*(taken(claim) for claim in others))] if _adopts(state) else []),
+        Unknown("timeout"),
+    ]
+
+
+def _earlier_claims(state: AttemptState) -> list[Event]:
+    return [
+        m.ClaimsListed(()),
+        m.ClaimsListed((older_claim(state.subject),)),
+        Unknown("timeout"),
+    ]
+
+
+def _rivals(state: AttemptState) -> list[Event]:
+    mine = _own_claim(state)
+    return [
+        m.ClaimsListed((mine,)),
+        m.ClaimsListed((mine, newer_claim(state.subject))),
         Unknown("timeout"),
     ]
 
@@ -346,6 +400,15 @@ _BARRIER = _fixed(m.BarrierPassed(), NotDone("the target is dirty"), Unknown("ti
 _OPEN_STAGING = _fixed(m.StagingOpened(), NotDone("the name exists"), Unknown("timeout"))
 
 _ANSWERS: Mapping[Phase, _Answers] = {
+    Phase.EARLIER_CLAIMS: _earlier_claims,
+    Phase.EARLIER_OWNERS: _owners,
+    Phase.EARLIER_HEAD: _fixed(
+        m.HeadSeen(ON_INPUT),
+        m.HeadSeen(ON_CHILD),
+        m.HeadSeen(evolve(ON_CHILD, dirty=True)),
+        m.HeadSeen(None),
+        Unknown("timeout"),
+    ),
     Phase.WORKSPACE: _fixed(m.WorkspaceReady(), NotDone("no such commit"), Unknown("timeout")),
     Phase.BODY: _body,
     Phase.FENCE_0: _fence,
@@ -370,6 +433,7 @@ _ANSWERS: Mapping[Phase, _Answers] = {
     Phase.INTENT: _fixed(m.Armed(), NotDone("another record stands"), Unknown("timeout")),
     Phase.HEAD: _head,
     Phase.PUBLICATION: _publication,
+    Phase.RIVALS: _rivals,
     Phase.OWN_REVOCATION: _fixed(m.Dropped(), NotDone("no permission"), Unknown("timeout")),
     Phase.OWN_BARRIER: _BARRIER,
     Phase.OWN_HEAD: _own_head,
@@ -493,12 +557,14 @@ def _nodes(attempt: Attempt, events: Callable[[AttemptState], list[Event]], *, o
 
 
 def _essential(state: AttemptState) -> list[Event]:
-    """Leave out what has no consequence: interruptions once the result is on its way, and what became of the report of
-    a failure, of a settlement, of clean-up.
+    """Leave out what has no consequence: interruptions once the result is on its way, what became of the report of a
+    failure, of a settlement, of clean-up, and how far a look for earlier attempts came that found nothing to report.
 
     ``walk`` tries them all, and that they have no consequence is tested there. Following them from everywhere would
     multiply the ways by ten and add nothing.
     """
+    if state.phase in EARLIER[1:]:
+        return [event for event in menu(state) if ATTEMPT.step(state, event).state.phase is not Phase.WORKSPACE]
     if state.phase not in AFTER_REPORT:
         return menu(state)
     if state.phase in {Phase.CLEAN_UP, Phase.SETTLEMENT} or not _completed(state):

@@ -88,7 +88,7 @@ class Ports:
         return sum(call.method == method for call in self.log)
 
     def slept(self) -> list[float]:
-        """Give the waits this process has asked for, in order."""
+        """Return the waits this process has asked for, in order."""
         return [call.args[0] for call in self.log if call.method == "sleep"]
 
 
@@ -120,12 +120,12 @@ class Run(Generic[S, K]):
 
     @property
     def idle(self) -> bool:
-        """Say whether there is nothing to carry out."""
+        """Return whether there is nothing to carry out."""
         return self._talk is None
 
     @property
     def ended(self) -> bool:
-        """Say whether nothing more can happen."""
+        """Return whether nothing more can happen."""
         return self.machine.table.is_terminal(self.state)
 
     def feed(self, event: Event) -> None:

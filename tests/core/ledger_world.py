@@ -26,7 +26,7 @@ from perago_core.values import (
     TaskStatus,
 )
 from perago_simulation.ports import SimulatedWorld
-from perago_simulation.ports.objects import Branch
+from perago_simulation.ports.lake import Branch
 from tests.core.world import ABLE_TO_ALL
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class World(SimulatedWorld):
 
     @property
     def names(self) -> set[Target]:
-        """Give the branches that are nobody's target: the staging names."""
+        """Return the branches that are nobody's target: the staging names."""
         return self._branches().keys() - self.store().targets
 
     def heads(self) -> dict[Target, CommitRef]:

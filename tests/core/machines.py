@@ -12,11 +12,11 @@ NAMES = ("attempt", "policy", "lease", "recovery")
 
 
 def load(name: str) -> Table[Any, Any]:
-    """Give one machine, compiled."""
+    """Return one machine, compiled."""
     table: Table[Any, Any] = getattr(import_module(f"perago_core.{name}"), name.upper())
     return table
 
 
 def definition(name: str) -> Definition[Any, Any]:
-    """Give one machine as data."""
+    """Return one machine as data."""
     return load(name).definition

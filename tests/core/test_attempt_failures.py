@@ -61,14 +61,14 @@ every_strong_backing = pytest.mark.parametrize(("backing", "ledger"), STRONG, id
 
 
 def failed(path: Path) -> Classification:
-    """Give the class of a reported failure."""
+    """Return the class of a reported failure."""
     result = outcome(path.state).result
     assert isinstance(result, Failed), path
     return result.refusal.classification
 
 
 def silent(path: Path) -> Classification:
-    """Give the class of a silence; nothing was reported."""
+    """Return the class of a silence; nothing was reported."""
     end = outcome(path.state)
     assert end.result is None, path
     assert end.silence is not None, path
@@ -585,6 +585,6 @@ def test_ledger_that_does_not_answer_after_the_report_changes_nothing() -> None:
 
 
 def menu_of(attempt: Attempt, phase: Phase) -> list[Event]:
-    """Give the answers the attempt may get in a phase of its usual way."""
+    """Return the answers the attempt may get in a phase of its usual way."""
     (state,) = [move.before for move in play(attempt).moves if move.before.phase is phase]
     return [event for event in menu(state) if event not in INTERRUPTS]

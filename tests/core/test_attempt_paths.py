@@ -275,7 +275,7 @@ def test_commands_name_this_execution_and_nothing_else(backing: Backing, ledger:
     assert asked[m.CommitStaging] == m.CommitStaging(name, "workflow-1.load.0 attempt 2 (task-2)")
     assert asked[m.CleanUp] == m.CleanUp(name, release_lease=backing is Backing.LOCKED)
     if backing is not Backing.SOFT:
-        assert asked[m.MakeClaim] == m.MakeClaim(claim_of(attempt, staged_ref(attempt)))
+        assert asked[m.MakeClaim] == m.MakeClaim(claim_of(attempt, staged_ref(attempt), '{"rows":1}'))
         assert asked[m.ReadOwners] == m.ReadOwners((("workflow-1", "task-1"),))
         assert asked[m.ReadCommit] == m.ReadCommit(CommitRef("C"))
     if backing in {Backing.CONDITIONAL, Backing.LOCKED}:

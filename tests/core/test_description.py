@@ -21,7 +21,7 @@ def test_a_description_says_everything() -> None:
     rows = description.pop("rows")
     assert description == {
         "machine": "toy",
-        "initial": "DOUGH",
+        "initial": ["DOUGH"],
         "terminal": ["DONE"],
         "phases": {
             "DOUGH": {"waiting_for": "the dough", "commands": ["Knead"]},

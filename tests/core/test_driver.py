@@ -22,8 +22,18 @@ from perago_core.ledger import records
 from perago_core.ledger.records import Movement, Settlement, SettlementKind
 from perago_core.ports import Sink
 from perago_core.results import Acceptance, Classification, Completed, Failed, Outcome
-from perago_core.values import Attempt, Backing, CommitRef, Maintained, Operation, Target, TaskSnapshot
-from perago_simulation.ports import Asynchronous, Fault
+from perago_core.values import (
+    Attempt,
+    Backing,
+    CommitRef,
+    Maintained,
+    OnAbandoned,
+    Operation,
+    Target,
+    TaskSnapshot,
+    TaskStatus,
+)
+from perago_simulation.ports import Asynchronous, Body, Fault
 from tests.core.world import INPUT, TARGET, Answering, CrashError, World, changes_nothing, writes
 
 BACKINGS = [(backing, ledger) for backing in Backing for ledger in (False, True)]
@@ -34,6 +44,16 @@ by_backing = pytest.mark.parametrize(
     BACKINGS,
     ids=lambda value: value.value if isinstance(value, Backing) else f"ledger-{value}",
 )
+#: Each backing with and without a ledger, replacing what was abandoned; outside ``soft`` also adopting it.
+CONDUCTS = [
+    *((backing, ledger, OnAbandoned.REPLACE) for backing, ledger in BACKINGS),
+    *((backing, ledger, OnAbandoned.ADOPT) for backing, ledger in STRONG),
+]
+by_conduct = pytest.mark.parametrize(
+    ("backing", "ledger", "on_abandoned"),
+    CONDUCTS,
+    ids=lambda value: f"ledger-{value}" if isinstance(value, bool) else value.value,
+)
 by_strong_backing = pytest.mark.parametrize(
     ("backing", "ledger"),
     STRONG,
@@ -41,13 +61,20 @@ by_strong_backing = pytest.mark.parametrize(
 )
 
 
-def retry_until_accepted(world: World, backing: Backing, *, ledger: bool, first: int = 2) -> Outcome:
+def retry_until_accepted(
+    world: World,
+    backing: Backing,
+    *,
+    ledger: bool,
+    first: int = 2,
+    on_abandoned: OnAbandoned = OnAbandoned.REPLACE,
+) -> Outcome:
     """Let the orchestrator give up what is open, wait out leases, and run fresh attempts until one is accepted."""
     result: Outcome | None = None
     for number in (first, first + 1):
         world.give_up_open_tasks()
         world.clock().sleep(60)
-        attempt = world.attempt(number, backing, ledger=ledger)
+        attempt = world.attempt(number, backing, ledger=ledger, on_abandoned=on_abandoned)
         result = drive(attempt, world.ports())
         if isinstance(result.result, Completed):
             return result
@@ -109,6 +136,35 @@ def test_unchanged_retry_takes_an_abandoned_publication_off_the_target(backing: 
     assert (result.result.ref, world.history()) == (INPUT, [INPUT])
 
 
+@pytest.mark.clause("L-03")
+@by_strong_backing
+@pytest.mark.parametrize("body", [writes(b"2"), changes_nothing], ids=["changed", "no-op"])
+def test_retry_that_adopts_reports_an_abandoned_publication_and_its_body_does_not_run(
+    backing: Backing, ledger: bool, body: Body
+) -> None:
+    """The commit stays where it is, its result is the one on record, and nothing is computed a second time."""
+    world = World()
+    first = world.attempt(1, backing, ledger=ledger, on_abandoned=OnAbandoned.ADOPT)
+
+    def dies(point: Failpoint) -> None:
+        if str(point) == "orchestrator.report.before":
+            raise CrashError
+
+    said = BodyDone(first.execution, changed=True, output='{"rows":1}')
+    workspace = Answering(world.workspace(), "run", lambda *_: Done(said))
+    with pytest.raises(CrashError):
+        drive(first, ports_with(world, workspace=workspace, reached=dies))
+    published = world.branch_head()
+    world.clock().sleep(60)
+    calls: list[str] = []
+    retry = world.attempt(2, backing, ledger=ledger, on_abandoned=OnAbandoned.ADOPT, body=body)
+    result = drive(retry, world.ports(reached=lambda point: calls.append(str(point))))
+    assert result.result == Completed(published, '{"rows":1}', retry.execution)
+    assert (world.history(), result.adopted) == ([published, INPUT], True)
+    assert not {"workspace.run.before", "store.publish.before"} & {*calls}
+    assert retry.staging_name not in world.branches()
+
+
 @pytest.mark.clause("S-10")
 def test_read_only_task_touches_nothing() -> None:
     """P-07, S-10: no reload, no head read, no staging; the output is the input."""
@@ -153,16 +209,16 @@ def test_second_delivery_of_one_attempt_stays_silent(backing: Backing, ledger: b
     assert (world.results(), world.history()) == ([], [INPUT])
 
 
-def calls_of(backing: Backing, *, ledger: bool) -> list[Failpoint]:
+def calls_of(backing: Backing, *, ledger: bool, on_abandoned: OnAbandoned = OnAbandoned.REPLACE) -> list[Failpoint]:
     """Give every call of a first publication, in order."""
     seen: list[Failpoint] = []
     world = World()
-    drive(world.attempt(1, backing, ledger=ledger), world.ports(reached=seen.append))
+    drive(world.attempt(1, backing, ledger=ledger, on_abandoned=on_abandoned), world.ports(reached=seen.append))
     return [point for point in seen if point.edge is Edge.BEFORE]
 
 
 def saying(world: World, event: BodyEvent) -> Ports:
-    """Give ports whose bodies run, and say this of it."""
+    """Return ports whose bodies run, and say this of it."""
     return ports_with(world, workspace=Answering(world.workspace(), "run", lambda *_: Done(event)))
 
 
@@ -180,28 +236,32 @@ def ports_with(world: World, **others: Any) -> Ports:  # noqa: ANN401  whatever 
 
 @pytest.mark.clause("P-30")
 @pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.name.lower())
-@by_backing
-def test_any_single_call_going_wrong_loses_nothing(backing: Backing, ledger: bool, fault: Fault) -> None:
+@by_conduct
+def test_any_single_call_going_wrong_loses_nothing(
+    backing: Backing, ledger: bool, on_abandoned: OnAbandoned, fault: Fault
+) -> None:
     """N-04, S-05, S-01, L-02, P-30, P-31, P-32: refuse, lose or drop each call once; a retry still ends it all well."""
-    points = calls_of(backing, ledger=ledger)
+    points = calls_of(backing, ledger=ledger, on_abandoned=on_abandoned)
     for index in range(len(points)):
         world = World()
-        attempt = world.attempt(1, backing, ledger=ledger)
+        attempt = world.attempt(1, backing, ledger=ledger, on_abandoned=on_abandoned)
         point = points[index]
         earlier = sum((each.port, each.method) == (point.port, point.method) for each in points[:index])
         world.fail(f"{point.port}.{point.method}", *[None] * earlier, fault)
         result = drive(attempt, world.ports())
         if result.acceptance is not Acceptance.ACCEPTED and not world.accepted():
-            retry_until_accepted(world, backing, ledger=ledger)
+            retry_until_accepted(world, backing, ledger=ledger, on_abandoned=on_abandoned)
         check_at_rest(world)
 
 
 @pytest.mark.clause("R-05")
 @pytest.mark.parametrize("edge", list(Edge), ids=lambda edge: edge.value)
-@by_backing
-def test_a_crash_at_any_call_loses_nothing(backing: Backing, ledger: bool, edge: Edge) -> None:
+@by_conduct
+def test_a_crash_at_any_call_loses_nothing(
+    backing: Backing, ledger: bool, on_abandoned: OnAbandoned, edge: Edge
+) -> None:
     """CW-01 to CW-22, CW-25, CW-33, CW-34, R-05: die before or after each call, then a fresh worker finishes."""
-    count = len(calls_of(backing, ledger=ledger))
+    count = len(calls_of(backing, ledger=ledger, on_abandoned=on_abandoned))
     for index in range(count):
         world = World()
         reached = iter(range(10_000))
@@ -210,10 +270,11 @@ def test_a_crash_at_any_call_loses_nothing(backing: Backing, ledger: bool, edge:
             if point.edge is edge and next(reached) == index:
                 raise CrashError
 
+        attempt = world.attempt(1, backing, ledger=ledger, on_abandoned=on_abandoned)
         with pytest.raises(CrashError):
-            drive(world.attempt(1, backing, ledger=ledger), world.ports(reached=crash))
+            drive(attempt, world.ports(reached=crash))
         if not world.accepted():
-            retry_until_accepted(world, backing, ledger=ledger)
+            retry_until_accepted(world, backing, ledger=ledger, on_abandoned=on_abandoned)
         check_at_rest(world)
 
 
@@ -513,7 +574,7 @@ def test_lease_lost_between_two_steps_refuses() -> None:
 
 
 def between_head_and_publish(backing: Backing, *, seconds: float) -> list[str]:
-    """Give what is called between observing the head and sending the plan, when observing took so many seconds."""
+    """Return what is called between observing the head and sending the plan, when observing took so many seconds."""
     world = World()
     seen: list[str] = []
 
@@ -655,6 +716,37 @@ def test_open_intent_nobody_can_settle_refuses_with_its_operation_id() -> None:
     assert isinstance(result.result, Failed)
     assert result.result.refusal.classification is Classification.RECOVERY_REQUIRED
     assert "run-1" in result.result.refusal.actual
+
+
+@pytest.mark.clause("L-08", "R-21")
+@pytest.mark.parametrize("whose", ["a lower twin's", "another task's", "of a task that replaces"])
+def test_only_the_open_intent_of_a_lower_twin_keeps_nobody_from_adopting(whose: str) -> None:
+    """Our claim or its revocation keeps a lower twin from publishing after us; what it has published we adopt."""
+    world = World()
+    backing, adopts = Backing.CONDITIONAL, OnAbandoned.ADOPT
+    left = world.attempt(1, backing, ledger=True, on_abandoned=adopts)
+    if whose == "another task's":
+        left = world.attempt(1, backing, ledger=True, on_abandoned=adopts, step="another")
+    world.crash(left, "orchestrator.report.before" if whose == "a lower twin's" else "store.publish.before")
+    published = world.branch_head()
+    attempt = world.attempt(2, backing, ledger=True, on_abandoned=adopts)
+    if whose == "of a task that replaces":
+        attempt = evolve(attempt, on_abandoned=OnAbandoned.REPLACE)
+
+    def knows_only_this(answer: Answer[TaskSnapshot | None], _workflow_id: str, task_id: str) -> Answer[Any]:
+        if task_id == attempt.task_id or not isinstance(answer, Done) or answer.value is None:
+            return answer
+        return Done(evolve(answer.value, status=TaskStatus.IN_PROGRESS))
+
+    living = Answering(world.orchestrator(), "reload", knows_only_this)
+    result = drive(attempt, ports_with(world, orchestrator=living))
+    if whose == "a lower twin's":
+        assert isinstance(result.result, Completed)
+        assert (result.result.ref, world.history()) == (published, [published, INPUT])
+        return
+    assert isinstance(result.result, Failed)
+    assert result.result.refusal.classification is Classification.RECOVERY_REQUIRED
+    assert left.execution in result.result.refusal.actual
 
 
 @pytest.mark.clause("S-26")

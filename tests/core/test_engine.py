@@ -15,7 +15,7 @@ from perago_core.answers import Event, NotDone, Unknown
 from perago_core.errors import DefinitionError, PeragoError, ProtocolError
 from perago_core.machine.description import describe, mermaid
 from perago_core.machine.engine import RowMachine, RowTransition, Table, build_machine, read_back
-from perago_core.machine.rows import Answers, Fired, Row, State, Step, asks, when
+from perago_core.machine.rows import Answers, Ask, Fired, Row, State, Step, asks, when
 from tests.core.machines import NAMES, load
 from tests.core.toy import (
     ROWS,
@@ -28,6 +28,8 @@ from tests.core.toy import (
     Phase,
     Rang,
     Recipe,
+    bake,
+    knead,
 )
 
 TABLE = Table(TOY)
@@ -60,11 +62,23 @@ def test_start_gives_the_initial_phase_and_its_command() -> None:
 
 
 def test_a_machine_may_start_without_asking_for_anything() -> None:
-    def opening(_recipe: Recipe) -> tuple[Known, None]:
-        return Known(rings=1), None
+    def opening(_recipe: Recipe) -> tuple[Phase, Known, None]:
+        return Phase.DOUGH, Known(rings=1), None
 
     table = Table(evolve(TOY, opening=opening))
     assert table.start(Recipe()) == Step(State(Phase.DOUGH, Recipe(), Known(rings=1), ()), ())
+
+
+def test_a_machine_may_start_in_another_phase_for_another_subject() -> None:
+    def opening(recipe: Recipe) -> tuple[Phase, Known, Ask]:
+        return (Phase.OVEN, Known(), bake) if recipe.flour == "little" else (Phase.DOUGH, Known(), knead)
+
+    table = Table(evolve(TOY, initial=(Phase.DOUGH, Phase.OVEN), opening=opening))
+    bought = Recipe(flour="little")
+    assert table.start(Recipe()).state.phase is Phase.DOUGH
+    assert table.start(bought) == Step(State(Phase.OVEN, bought, Known(), (Bake(200),)), (Bake(200),))
+    assert [phase.name for phase in table.definition.initial] == describe(table)["initial"] == ["DOUGH", "OVEN"]
+    assert "[*] --> OVEN" in mermaid(table)
 
 
 def test_step_gives_the_next_state_and_the_commands_of_the_row() -> None:
@@ -313,8 +327,8 @@ def test_no_transition_of_a_real_machine_can_be_corrupted_unnoticed(name: str) -
     definition = load(name).definition
     for row in definition.rows:
         machine = build_machine(definition)
-        transition(machine, row.id).dest = elsewhere = definition.initial.name
-        if row.next is not definition.initial:
+        transition(machine, row.id).dest = elsewhere = definition.initial[0].name
+        if row.next is not definition.initial[0]:
             (held,) = [each for each in read_back(definition, machine).rows if each.id == row.id]
             assert held.next.name == elsewhere
 

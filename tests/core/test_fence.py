@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perago_core.fence import (
+    Adopted,
     Allowed,
     Case,
     Decision,
@@ -27,12 +28,24 @@ from perago_core.machine.rows import Command
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.recovery import messages as recovery_messages
 from perago_core.results import Classification
-from perago_core.values import Attempt, Backing, Claim, Commit, CommitRef, Head, Maintained, Operation, claim_of
+from perago_core.values import (
+    Attempt,
+    Backing,
+    Claim,
+    Commit,
+    CommitRef,
+    Head,
+    Maintained,
+    OnAbandoned,
+    Operation,
+    claim_of,
+)
 from tests.core.attempts import (
     CHILD,
     INPUT,
     ON_CHILD,
     ON_INPUT,
+    ON_RECORD,
     TARGET,
     TREE,
     commit,
@@ -160,6 +173,8 @@ def test_decision_looks_at_one_commit_and_its_parents() -> None:
         "now",
         "attempt_until",
         "lease_until",
+        "output",
+        "adopting",
     ]
     assert [each.name for each in fields(Head)] == ["commit", "dirty"]
 
@@ -216,6 +231,7 @@ def attempts(draw: st.DrawFn) -> Attempt:
         ledger=ledger,
         operation=draw(st.sampled_from(Operation)),
         over_maintenance=ledger and draw(st.booleans()),
+        adopts=draw(st.booleans()),
     )
 
 
@@ -228,6 +244,7 @@ def claims_of(draw: st.DrawFn, attempt: Attempt) -> Claim:
         execution=draw(st.sampled_from(["run-1", "run-2", "run-9"])),
         parent=draw(REFS),
         tree=draw(st.none() | TREES),
+        result=draw(st.sampled_from([None, "{}", ON_RECORD])),
     )
 
 
@@ -248,18 +265,19 @@ def cases(draw: st.DrawFn) -> Case:
         now=draw(TIMES),
         attempt_until=draw(TIMES),
         lease_until=draw(TIMES),
+        adopting=draw(st.booleans()),
     )
 
 
 @pytest.mark.clause("S-14")
 @given(cases())
 def test_decide_is_total_and_deterministic(any_case: Case) -> None:
-    """S-14, S-39: exactly one of merge, replace, return, nothing, refuse, late, and the same again."""
+    """S-14, S-39: exactly one of merge, replace, return, nothing, adopt, refuse, late, and the same again."""
     decision = decide(any_case)
-    assert isinstance(decision, Allowed | Unneeded | Refused | Late)
-    assert decision.verdict in {"merge", "replace", "return", "nothing", "refuse", "late"}
+    assert isinstance(decision, Allowed | Unneeded | Adopted | Refused | Late)
+    assert decision.verdict in {"merge", "replace", "return", "nothing", "adopt", "refuse", "late"}
     assert decide(any_case) == decision
-    assert (decision.refusal is None) == isinstance(decision, Allowed | Unneeded)
+    assert (decision.refusal is None) == isinstance(decision, Allowed | Unneeded | Adopted)
 
 
 @pytest.mark.clause("S-14", "P-13")
@@ -286,6 +304,13 @@ def test_what_is_allowed_rests_on_the_input_and_on_a_clean_head(any_case: Case) 
     if isinstance(decision, Unneeded):
         assert decision.output == INPUT or attempt.operation is Operation.MAINTENANCE
         return
+    if isinstance(decision, Adopted):
+        assert attempt.on_abandoned is OnAbandoned.ADOPT
+        assert attempt.backing is not Backing.SOFT
+        assert decision.ref == seen.commit.ref
+        assert seen.commit.ref == INPUT or seen.commit.parents == (INPUT,)
+        return
+    assert not any_case.adopting, "whoever has not worked publishes nothing"
     plan = decision.plan
     assert plan.expected == seen.commit.ref
     if plan.kind is PlanKind.MERGE:

@@ -77,7 +77,7 @@ class World:
         return self.simulated.coordination()
 
     def ports(self, mishaps: dict[str, list[Mishap]] | None = None, clock: RatedClock | None = None) -> Ports:
-        """Give a process its view of the world."""
+        """Return a process its view of the world."""
         return Ports({"coordination": self.coordination, "clock": clock or self.clock}, self.clock, mishaps or {})
 
     def acquire(self, owner: str = "execution-1", target: Target = TARGET, **mishaps: list[Mishap]) -> LeaseRun:
@@ -710,7 +710,7 @@ class Process:
 
     @property
     def believes(self) -> l.LeaseHold | None:
-        """Give what this process believes to hold right now, by its own clock."""
+        """Return what this process believes to hold right now, by its own clock."""
         hold = None if self.run is None else l.hold(self.run.state)
         return hold if hold is not None and self.clock.now() < hold.until else None
 

@@ -125,7 +125,7 @@ def test_a_clock_that_goes_back_measures_nothing_and_breaks_nothing() -> None:
 
 
 def slow_ports(world: World, wrap: Callable[[Any], Any] = lambda port: port, timed: Timed | None = None) -> Ports:
-    """Give ports whose publication takes two and a half seconds, and nothing else any time."""
+    """Return ports whose publication takes two and a half seconds, and nothing else any time."""
 
     def slowly(answer: object, *_plan: object) -> object:
         world.clock().sleep(2.5)

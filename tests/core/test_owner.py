@@ -100,10 +100,24 @@ def test_every_possible_owner_must_be_dead() -> None:
     assert not may_replace((OLDER, evolve(OLDER, task_id="task-3", number=3)), (*DEAD, ("task-3", Standing.DEAD)))
 
 
-def test_record_that_does_not_fit_does_not_matter() -> None:
-    """L-02: a live attempt that published something else blocks nobody."""
-    elsewhere = evolve(OLDER, task_id="task-0", tree="tree-X")
-    assert may_replace((OLDER, elsewhere), (*DEAD, ("task-0", Standing.LIVE)))
+@pytest.mark.clause("S-16")
+@pytest.mark.parametrize(
+    ("state", "replaceable"),
+    [(Standing.DEAD, True), (Standing.UNPROVEN, True), (Standing.LIVE, False), (Standing.ACCEPTED, False)],
+)
+def test_whoever_may_have_adopted_the_head_counts_too(state: Standing, replaceable: bool) -> None:
+    """S-01: what it staged itself says nothing of what it reports.
+
+    1. t1 publishes and times out; 2. its twin finds that, claims, and is going to report it; 3. t2 outranks the twin,
+    truthfully sees t1 ended and unaccepted, and plans the replacement; 4. the twin is accepted with t1's commit; 5. the
+    replacement lands, and what was accepted is gone.
+
+    One that is forgotten blocks nobody: it was accepted nowhere as far as anybody can tell, and cannot be any more.
+    """
+    twin = evolve(OLDER, task_id="task-0", execution="run-0", tree="tree-X")
+    assert may_replace((OLDER, twin), (*DEAD, ("task-0", state))) == replaceable
+    refusal = objection(ON_CHILD.commit, ATTEMPT, (OLDER, twin), (*DEAD, ("task-0", state)))
+    assert refusal is None or refusal.actual == f"task task-0, which may have adopted it, is {state.value}"
 
 
 def test_equal_trees_never_turn_a_live_owner_into_a_dead_one() -> None:
@@ -150,7 +164,7 @@ def test_refusal_says_whose_it_may_be_and_what_to_do() -> None:
     ),
     st.dictionaries(st.integers(0, 3), st.sampled_from(Standing)),
 )
-def test_permission_needs_an_owner_and_every_possible_owner_older_and_dead(
+def test_permission_needs_an_owner_every_possible_owner_older_and_dead_and_nobody_who_may_adopt(
     records: list[tuple[int, CommitRef, str | None]], word: dict[int, Standing]
 ) -> None:
     """S-16 as a sentence: the rule is the same whatever the order of the records."""
@@ -165,6 +179,7 @@ def test_permission_needs_an_owner_and_every_possible_owner_older_and_dead(
         if (claim.parent, claim.tree) == (INPUT, CHILD_TREE)
     ]
     proven = all(number < ATTEMPT.number and state is Standing.DEAD for number, state in possible)
-    expected = bool(possible) and proven
+    adopted = any(word.get(index) in {Standing.ACCEPTED, Standing.LIVE} for index in range(len(claims)))
+    expected = bool(possible) and proven and not adopted
     assert may_replace(claims, standings) == expected
     assert may_replace(claims[::-1], standings) == expected

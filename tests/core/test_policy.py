@@ -85,7 +85,7 @@ class Cluster:
         return self.simulated.coordination()
 
     def ports(self, *probes: Answer[p.Capability], **mishaps: list[Mishap]) -> Ports:
-        """Give a node its view of the world."""
+        """Return a node its view of the world."""
         store = ProbedStore(list(probes) or [SILENT])
         return Ports({"coordination": self.coordination, "store": store, "clock": self.clock}, self.clock, mishaps)
 

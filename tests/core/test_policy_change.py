@@ -17,7 +17,7 @@ from perago_core import policy as p
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Call
 from perago_core.machine import codec
-from perago_core.policy.change import CHANGE, CHANGE_TTL, find_behind, member_key
+from perago_core.policy.change import ANNOUNCED, CHANGE_TTL, find_behind, member_key
 from perago_core.policy.state import decision_key, encode_decision
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.values import Backing
@@ -305,6 +305,23 @@ def test_two_changes_at_once_are_one() -> None:
     assert "another change is under way" in seen[0].reason
 
 
+def test_of_two_that_announce_at_once_the_first_stands() -> None:
+    """The second takes nothing of the first one's away, neither its announcement nor that its author is there."""
+    town = Town()
+    town.starts(p.Policy.AUTO)
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    seen: list[Call] = []
+
+    def another(call: Call) -> None:
+        if call.args[:1] == (ANNOUNCED,) and not seen:
+            seen.append(dies_before(town, p.Change("first", wanted), "swap", ANNOUNCED))
+
+    told = refused(stepwise(town, p.change(p.Change("second", wanted), (TARGET,), patience=0.0), another))
+    assert "another change is under way" in told.reason
+    assert town.run(p.stance(1)) == Done(p.Stance(moved=False, change=p.Change("first", wanted)))
+
+
 def test_an_epoch_somebody_wrote_meanwhile_stands() -> None:
     town = Town()
     town.starts(p.Policy.AUTO)
@@ -321,20 +338,76 @@ def test_an_epoch_somebody_wrote_meanwhile_stands() -> None:
     assert town.decision() == other
 
 
+def dies_before(town: Town, wanted: p.Change, method: str, key: str) -> Call:
+    """Change the policy until this call is next, and be gone; give the call, which may yet arrive."""
+    dialogue, ports = p.change(wanted, (TARGET,), patience=0.0), town.ports()
+    call = next(dialogue)
+    while (call.method, *call.args[:1]) != (method, key):
+        call = dialogue.send(ports.call(call))
+    return call
+
+
 def test_whoever_announced_and_died_holds_nobody_up() -> None:
-    """The announcement goes with its lease."""
+    """Who looks after his time withdraws the announcement, and his last request finds it gone (S-26)."""
+    town = Town()
+    before = started(town.starts(p.Policy.AUTO)).decision
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    late = dies_before(town, p.Change("c", wanted), "swap", ANNOUNCED)
+    assert not town.run(p.stance(1)).value.works
+    town.clock().sleep(CHANGE_TTL + 1)
+    assert town.run(p.stance(1)).value.works
+    assert town.ports().call(late) == Done(value=False)
+    assert town.run(p.stance(1)).value.works
+    assert town.decision() == before
+    assert isinstance(town.sets(p.Policy.SOFT), p.Changed), "and the next one may change it"
+
+
+def test_what_was_decided_is_written_by_whoever_looks_next() -> None:
+    """Its author may be gone for good: a decision that could be withdrawn would be none."""
     town = Town()
     town.starts(p.Policy.AUTO)
     wanted = town.wants(p.Policy.DISABLE)
     assert isinstance(wanted, p.Decision)
-    dialogue, ports = p.change(p.Change("c", wanted), (TARGET,), patience=0.0), town.ports()
-    call = next(dialogue)
-    for _ in range(2):  # the lease, the announcement
-        call = dialogue.send(ports.call(call))
-    del dialogue
-    assert not town.run(p.stance(1)).value.works
+    late = dies_before(town, p.Change("c", wanted), "create_if_absent", decision_key(2))
     town.clock().sleep(CHANGE_TTL + 1)
-    assert town.run(p.stance(1)).value.works
+    assert town.run(p.stance(1)) == Done(p.Stance(moved=True))
+    assert town.decision() == wanted
+    assert town.coordination().get(ANNOUNCED) == Done(None)
+    assert isinstance(town.sets(p.Policy.SOFT), p.Changed)
+    town.ports().call(late)
+    assert town.run(p.stance(3)).value.works, "what arrives late was there already"
+
+
+def test_a_change_decided_while_it_is_withdrawn_is_looked_at_again() -> None:
+    town = Town()
+    town.starts(p.Policy.AUTO)
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    late = dies_before(town, p.Change("c", wanted), "swap", ANNOUNCED)
+    town.clock().sleep(CHANGE_TTL + 1)
+
+    def arrives(call: Call) -> None:
+        if call.method == "swap":
+            assert town.ports().call(late) == Done(value=True)
+
+    assert isinstance(stepwise(town, p.stance(1), arrives), NotDone)
+    assert town.run(p.stance(1)) == Done(p.Stance(moved=True))
+
+
+def test_whoever_finds_the_announcement_withdrawn_writes_nothing() -> None:
+    town = Town()
+    before = started(town.starts(p.Policy.AUTO)).decision
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+
+    def withdraws(call: Call) -> None:
+        if call.method == "swap" and call.args[2] is not None:
+            town.coordination().swap(ANNOUNCED, call.args[1], None)
+
+    told = refused(stepwise(town, p.change(p.Change("c", wanted), (TARGET,), patience=0.0), withdraws))
+    assert "our announcement was withdrawn" in told.reason
+    assert town.decision() == before
 
 
 def test_whoever_loses_the_announcement_writes_nothing() -> None:
@@ -348,7 +421,7 @@ def test_whoever_loses_the_announcement_writes_nothing() -> None:
             town.clock().sleep(CHANGE_TTL + 1)
 
     told = refused(stepwise(town, p.change(p.Change("c", wanted), (TARGET,), patience=0.0), pauses))
-    assert "our announcement is gone" in told.reason
+    assert "nobody knows any more that we are there" in told.reason
     assert town.decision() == before
 
 
@@ -356,17 +429,22 @@ def test_whoever_loses_the_announcement_writes_nothing() -> None:
 # What does not answer, and what cannot be read
 
 
+@pytest.mark.parametrize("answered", [0, 1])
 @pytest.mark.parametrize(
     "call", ["coordination.grant", "coordination.create_if_absent", "coordination.keep_alive", "coordination.list"]
 )
-def test_a_coordination_store_that_does_not_answer_changes_nothing(call: str) -> None:
+def test_a_coordination_store_that_does_not_answer_changes_nothing(call: str, answered: int) -> None:
+    """The first time it is asked, or the second: two of these calls are made once, and then it is changed."""
     town = Town()
     before = started(town.starts(p.Policy.AUTO)).decision
     wanted = town.wants(p.Policy.DISABLE)
     assert isinstance(wanted, p.Decision)
-    town.fail(call, Fault.DROPPED)
-    told = refused(town.run(p.change(p.Change("c", wanted), (TARGET,), patience=0.0)))
-    assert told.next_action
+    town.fail(call, *[None] * answered, Fault.DROPPED)
+    told = town.run(p.change(p.Change("c", wanted), (TARGET,), patience=0.0))
+    if answered and call in {"coordination.grant", "coordination.keep_alive"}:
+        assert isinstance(told, p.Changed)
+        return
+    assert refused(told).next_action
     assert town.decision() == before
 
 
@@ -375,23 +453,61 @@ def test_a_write_without_an_answer_is_told_as_such() -> None:
     town.starts(p.Policy.AUTO)
     wanted = town.wants(p.Policy.DISABLE)
     assert isinstance(wanted, p.Decision)
-    town.fail("coordination.create_if_absent", None, Fault.LANDED)
+    town.fail("coordination.create_if_absent", None, None, Fault.LANDED)
     told = refused(town.run(p.change(p.Change("c", wanted), (TARGET,), patience=0.0)))
     assert "indeterminate" in told.reason
     assert town.decision() == wanted
 
 
-@pytest.mark.parametrize("faults", [[Fault.DROPPED], [None, Fault.DROPPED]])
-def test_a_worker_that_gets_no_answer_does_not_know_its_stance(faults: list[Fault | None]) -> None:
+@pytest.mark.parametrize("fault", [Fault.LANDED, Fault.DROPPED])
+def test_a_mark_without_an_answer_is_told_as_such_and_the_next_look_shows_what_became_of_it(fault: Fault) -> None:
     town = Town()
-    town.fail("coordination.get", *faults)
+    before = started(town.starts(p.Policy.AUTO)).decision
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    town.fail("coordination.swap", fault)
+    told = refused(town.run(p.change(p.Change("c", wanted), (TARGET,), patience=0.0)))
+    assert "indeterminate" in told.reason
+    landed = fault is Fault.LANDED
+    assert town.run(p.stance(1)) == Done(p.Stance(moved=landed))
+    assert town.decision() == (wanted if landed else before)
+
+
+def test_what_nobody_could_write_stays_decided() -> None:
+    """Who looks and gets no answer knows nothing, and the next look writes it."""
+    town = Town()
+    town.starts(p.Policy.AUTO)
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    dies_before(town, p.Change("c", wanted), "create_if_absent", decision_key(2))
+    town.fail("coordination.create_if_absent", Fault.DROPPED)
     assert isinstance(town.run(p.stance(1)), Unknown)
+    assert town.run(p.stance(1)) == Done(p.Stance(moved=True))
+
+
+@pytest.mark.parametrize("call", ["coordination.get", "coordination.list"])
+def test_a_worker_that_gets_no_answer_does_not_know_its_stance(call: str) -> None:
+    town = Town()
+    town.fail(call, Fault.DROPPED)
+    assert isinstance(town.run(p.stance(1)), Unknown)
+
+
+def test_an_announcement_nobody_could_withdraw_stands() -> None:
+    town = Town()
+    town.starts(p.Policy.AUTO)
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    dies_before(town, p.Change("c", wanted), "swap", ANNOUNCED)
+    town.clock().sleep(CHANGE_TTL + 1)
+    town.fail("coordination.swap", Fault.DROPPED)
+    assert isinstance(town.run(p.stance(1)), Unknown)
+    assert town.run(p.stance(1)) == Done(p.Stance(moved=False))
 
 
 def test_what_cannot_be_read_is_never_taken_for_nothing() -> None:
     """A newer program's announcement, worker or decision: nobody goes on as if it were not there."""
     town = Town()
-    town.coordination().create_if_absent(CHANGE, "{}")
+    town.coordination().create_if_absent(ANNOUNCED, "{}")
     assert "cannot be read" in town.run(p.stance(1)).reason
     town.coordination().create_if_absent(member_key("bob"), "{}")
     assert "cannot be read" in town.run(p.list_members()).reason
@@ -443,3 +559,13 @@ def test_records_read_back_as_they_were_written() -> None:
     assert codec.loads(codec.dumps(announced), p.Change) == announced
     town.enrols(WORKER)
     assert town.run(p.list_members()) == Done((WORKER,))
+
+
+def test_whoever_cannot_read_what_is_announced_announces_nothing() -> None:
+    town = Town()
+    town.starts(p.Policy.AUTO)
+    wanted = town.wants(p.Policy.DISABLE)
+    assert isinstance(wanted, p.Decision)
+    town.coordination().create_if_absent(ANNOUNCED, "{}")
+    told = refused(town.run(p.change(p.Change("c", wanted), (TARGET,), patience=0.0)))
+    assert "cannot be read" in told.reason

@@ -168,15 +168,15 @@ def test_once_confirmed_only_the_ref_counts() -> None:
 
 @pytest.mark.clause("S-19")
 def test_what_the_authority_accepted_must_be_what_is_there() -> None:
-    """S-19: a look-alike is not the accepted commit, and an accepted commit that is not like ours is not ours."""
+    """S-19: a look-alike is not the accepted commit; the accepted one is ours, whatever we staged: we adopted it."""
     world = empty_world()
     world.commit("p2", "a0", tree="t1")
     target = intent_of().targets[0]
     assert classify(target, _trail(world, "p1"), P1).kind is Class.ROLLED_PAST_EXPECTED
     assert classify(target, _trail(world, "p2"), P1).kind is Class.UNEXPECTED_AT_P1
-    assert classify(target, _trail(world, "x1"), ref("x1")).kind is Class.UNVERIFIABLE
-    assert classify(target, _trail(world, "x1"), ref("x1"), over_maintenance=True).kind is Class.ROLLED_PAST_EXPECTED
-    assert classify(target, _trail(world, "p1"), over_maintenance=True).kind is Class.ROLLED_PAST_EXPECTED
+    assert classify(target, _trail(world, "x1"), ref("x1")).kind is Class.ROLLED_PAST_EXPECTED
+    assert classify(target, _trail(world, "x2"), ref("x1")).kind is Class.OWN_BEFORE_HEAD
+    assert classify(target, _trail(world, "p1")).kind is Class.ROLLED_PAST_EXPECTED
 
 
 @given(
@@ -666,6 +666,64 @@ def test_a_look_alike_of_an_accepted_commit_is_never_taken_back() -> None:
     assert world.heads()[MAIN] == P1
 
 
+@pytest.mark.clause("S-01")
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize("tree", ["t1", "another", None], ids=["like ours", "another", "no-op"])
+def test_what_another_attempt_adopted_and_was_accepted_with_is_never_taken_back(
+    tree: str | None, *, confirmed: bool
+) -> None:
+    """Attempt 1 publishes and dies; attempt 2, whatever it made itself, finds that, reports it and is accepted.
+
+    Neither what attempt 2 staged nor the confirmed ref of attempt 1 says so; every claim of the task counts.
+    """
+    world, intent = scene("dead", "ours", confirmed=confirmed)
+    world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2", tree=tree))
+    world.tasks["w", "t2"] = task(TaskStatus.COMPLETED, task_id="t2", result_execution="e2", result_ref=P1)
+    assert _one(world, Mode.EXCLUSIVE).audit is K.SUPERSEDED
+    assert world.heads()[MAIN] == P1
+    _assert_recovered(world, intent, K.SUPERSEDED)
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_what_another_attempt_may_adopt_is_not_taken_back_while_it_lives(*, confirmed: bool) -> None:
+    """S-16: it waits, and is taken back once that one has ended unaccepted as well."""
+    world, intent = scene("dead", "ours", confirmed=confirmed)
+    world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2", tree=None))
+    world.tasks["w", "t2"] = task(TaskStatus.IN_PROGRESS, task_id="t2")
+    assert _one(world, Mode.EXCLUSIVE).ending is Ending.STANDING
+    assert world.heads()[MAIN] == P1
+    world.tasks["w", "t2"] = task(TaskStatus.TIMED_OUT, task_id="t2")
+    assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
+    _assert_recovered(world, intent, K.ROLLED_BACK)
+
+
+@pytest.mark.parametrize("noop", [False, True], ids=["other tree", "no-op"])
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_an_adopters_own_intent_is_settled_by_what_it_adopted(*, noop: bool, confirmed: bool) -> None:
+    """S-19: accepted is the ref it reported, not what it staged; if that is gone from the branch, it is an alarm."""
+    for head, kind in (("x1", K.ROLLED_FORWARD), ("x2", K.ROLLED_FORWARD), ("p1", K.ACCEPTED_LOST)):
+        world = empty_world()
+        intent = intent_of(noop=noop)
+        done(run(ledger.arm(intent), world))
+        if confirmed:
+            intent = done(run(ledger.confirm(intent, {MAIN: ref("x1")}), world))
+        world.point(MAIN, head)
+        world.tasks["w", "t1"] = evolve(TASKS["ours"], result_ref=ref("x1"))
+        found = _one(world)
+        assert (found.audit, found.alarm) == (kind, kind is K.ACCEPTED_LOST), head
+        _assert_recovered(world, intent, kind)
+
+
+def test_an_adopted_no_op_is_not_lost_when_the_next_step_has_published() -> None:
+    """S-06: whatever this one made itself, it reported its input, and the input is still there."""
+    for head, kind in (("a0", K.ROLLED_FORWARD), ("x1", K.ROLLED_FORWARD), ("root", K.ACCEPTED_LOST)):
+        world, intent = scene("ours", "none")
+        world.tasks["w", "t1"] = evolve(TASKS["ours"], result_ref=A)
+        world.point(MAIN, head)
+        assert _one(world).audit is kind
+        _assert_recovered(world, intent, kind)
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
@@ -709,7 +767,8 @@ def test_a_dead_rival_with_the_same_tree_does_not_stand_in_the_way() -> None:
     world, intent = scene("dead", "ours")
     world.store().claim(claim_like(intent, task_id="t2", number=2, execution="e2"))
     world.store().claim(claim_like(intent, task_id="t3", number=3, execution="e3", tree="another"))
-    world.tasks["w", "t2"] = task(TaskStatus.FAILED, task_id="t2")
+    for each in ("t2", "t3"):
+        world.tasks["w", each] = task(TaskStatus.FAILED, task_id=each)
     assert _one(world, Mode.EXCLUSIVE).audit is K.ROLLED_BACK
 
 
@@ -1273,7 +1332,10 @@ def test_every_row_is_taken() -> None:
         for at, fault in product(range(steps), (Fault.REFUSAL, Fault.LOST_REQUEST)):
             take(world.copy(), mode, fault, at)
     take(scene("dead", "none")[0], Mode.SETTLE_ONLY, target=EU)
-    take(scene("dead", "ours", intent=intent_of(backing=Backing.SOFT))[0], Mode.EXCLUSIVE)
+    for uncommitted in (False, True):
+        world, _ = scene("dead", "ours", intent=intent_of(backing=Backing.SOFT))
+        world.point(MAIN, "p1", dirty=uncommitted)
+        take(world, Mode.EXCLUSIVE)
     for key, mode in product(("intent", "settled", "prepared"), (Mode.SETTLE_ONLY, Mode.PROBE)):
         world, _ = scene("dead", "none")
         world.put(f"{key}/op-1", "{}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import subprocess
 import sys
 import tomllib
@@ -95,7 +96,7 @@ def test_a_publish_plan_is_never_altered() -> None:
 def test_the_fence_decides_in_one_place() -> None:
     """Named once, in the block of HEAD, where a reader of the table sees it; not even an alias exists elsewhere."""
     assert uses("decide") == {"attempt/table.py": 1}
-    assert "wait(P.HEAD, m.ReadHead, judge=fence.decide," in SOURCES["attempt/table.py"]
+    assert "wait(P.HEAD, m.ReadHead, judge=judged_by(fence.decide)," in SOURCES["attempt/table.py"]
 
 
 def test_recovery_compensates_in_one_place() -> None:
@@ -149,9 +150,11 @@ ADMINISTRATION = (
     ports.BranchCreator,
     ports.Cautioned,
     ports.Closeable,
+    ports.Leaseless,
     ports.ManagedOrchestrator,
     ports.ManagedStore,
     ports.Nudgeable,
+    ports.ObjectCollector,
     ports.TaskWorkspace,
 )
 
@@ -329,28 +332,36 @@ DRIVER = "from perago_core import drive"
 ROUNDS, REPEATS = 6, 5
 
 
-def seconds(statement: str) -> float:
+def seconds(statement: str, bytecode: Path) -> float:
     """Import in a fresh interpreter and say what processor time it took, without the interpreter's own start."""
     program = f"import time; began = time.process_time(); {statement}; print(time.process_time() - began)"
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
     return float(run.stdout)
 
 
-def test_importing_the_core_costs_little_more_than_its_dependencies() -> None:
-    """The package itself is lazy; a machine is compiled when it is first used, and that has its own limit."""
+def test_importing_the_core_costs_little_more_than_its_dependencies(tmp_path: Path) -> None:
+    """The package itself is lazy; a machine is compiled when it is first used, and that has its own limit.
+
+    All of it is byte-compiled, in a folder of the test's own. Where somebody had compiled the dependencies and
+    ``PYTHONDONTWRITEBYTECODE`` kept the core from it, the ratio was the compiler's: 3.3 instead of 2.7.
+    """
     best = dict.fromkeys((BASE, PACKAGE, MACHINE, DRIVER), float("inf"))
     for _ in range(ROUNDS):
         for _ in range(REPEATS):
-            best = {statement: min(time, seconds(statement)) for statement, time in best.items()}
+            best = {statement: min(time, seconds(statement, tmp_path)) for statement, time in best.items()}
         if best[PACKAGE] <= 1.5 * best[BASE] and max(best[MACHINE], best[DRIVER]) <= 3 * best[BASE]:
             return
     pytest.fail(", ".join(f"{statement}: {time * 1000:.0f} ms" for statement, time in best.items()))
 
 
 @pytest.mark.parametrize("module", sorted({*LAZY._WHERE, *LAZY._MODULES}))
-def test_every_public_module_can_be_the_first_to_be_imported(module: str) -> None:
+def test_every_public_module_can_be_the_first_to_be_imported(module: str, tmp_path: Path) -> None:
     """Names are loaded in whatever order an embedder uses them; a circle of imports would show in some of them."""
-    seconds(f"import perago_core.{module}")
+    seconds(f"import perago_core.{module}", tmp_path)
 
 
 def test_importing_the_package_loads_no_machine() -> None:

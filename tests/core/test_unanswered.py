@@ -37,7 +37,7 @@ def beating(world: World) -> Callable[[], float]:
 
 
 def counting() -> tuple[Counter[str], Callable[[Failpoint], None]]:
-    """Give a count of the calls that were sent, and what counts them."""
+    """Return a count of the calls that were sent, and what counts them."""
     sent: Counter[str] = Counter()
 
     def reached(point: Failpoint) -> None:

@@ -24,7 +24,7 @@ from perago_core.machine.engine import Table, validate
 from perago_core.machine.rows import ALWAYS, Command, Definition, Fact, Guard, Row, State, mentioned, when
 from perago_core.recovery import Mode, Recovery
 from perago_core.values import Target
-from tests.core.attempts import BEFORE_PUBLICATION
+from tests.core.attempts import BEFORE_PUBLICATION, all_attempts
 from tests.core.given_facts import cases, with_given_facts
 from tests.core.machines import NAMES, definition, load
 from tests.core.toy import (
@@ -111,7 +111,7 @@ def test_a_row_to_an_unknown_phase_is_refused() -> None:
 
 
 def test_an_unknown_initial_phase_is_refused() -> None:
-    holed(evolve(TOY, initial=Elsewhere.NOWHERE), "initial", "NOWHERE")
+    holed(evolve(TOY, initial=(Elsewhere.NOWHERE,)), "initial", "NOWHERE")
 
 
 def test_an_unknown_terminal_phase_is_refused() -> None:
@@ -236,7 +236,7 @@ REMOVABLE = {
         *(f"DE-{phase.name}" for phase in AttemptPhase if phase not in {AttemptPhase.PUBLICATION, AttemptPhase.DONE}),
         *(
             f"LL-{phase.name}"
-            for phase in (*UNDER_LEASE, *FROM_PUBLICATION, *AFTER_REPORT)
+            for phase in (*UNDER_LEASE, *FROM_PUBLICATION, AttemptPhase.RIVALS, *AFTER_REPORT)
             if phase is not AttemptPhase.PUBLICATION
         ),
     },
@@ -256,7 +256,7 @@ def test_no_row_can_be_dropped_unnoticed(name: str) -> None:
 
 def test_the_rows_that_can_be_dropped_are_counted() -> None:
     assert {name: len(rows) for name, rows in REMOVABLE.items()} == {
-        "attempt": 66,
+        "attempt": 75,
         "policy": 0,
         "lease": 0,
         "recovery": 0,
@@ -278,7 +278,7 @@ def test_an_attempt_can_be_interrupted_in_every_phase_but_the_last(event: type[E
 
 def test_a_lost_lease_is_foreseen_from_the_moment_it_is_held() -> None:
     foreseen = {phase for phase in AttemptPhase if "LeaseLost" in load("attempt").allowed(phase)}
-    assert foreseen == {*UNDER_LEASE, *FROM_PUBLICATION, *AFTER_REPORT}
+    assert foreseen == {*UNDER_LEASE, *FROM_PUBLICATION, AttemptPhase.RIVALS, *AFTER_REPORT}
     assert not foreseen & (set(BEFORE_PUBLICATION) - set(UNDER_LEASE))
 
 
@@ -302,12 +302,15 @@ def test_every_row_can_fire(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_a_phase_waits_for_is_asked_for(name: str) -> None:
     table = definition(name)
-    # What is asked for first depends on no subject; only the recovery's opening reads one.
-    subject = Recovery("op-1", Target("lake", "main"), Mode.SETTLE_ONLY, "test") if name == "recovery" else None
-    _, first = table.opening(subject)
+    # What is asked for first depends on the attempt alone; the recovery's opening reads its subject too.
+    subjects: Mapping[str, tuple[object, ...]] = {
+        "attempt": all_attempts(),
+        "recovery": (Recovery("op-1", Target("lake", "main"), Mode.SETTLE_ONLY, "test"),),
+    }
+    openings = [table.opening(subject) for subject in subjects.get(name, (None,))]
+    assert {phase for phase, _, _ in openings} == set(table.initial)
     asked = {(row.next, row.ask.command) for row in table.rows if row.ask is not None}
-    if first is not None:
-        asked.add((table.initial, first.command))
+    asked |= {(phase, first.command) for phase, _, first in openings if first is not None}
     assert asked == {(phase, command) for phase, commands in table.waits.items() for command in commands}
 
 

@@ -5,7 +5,10 @@ The table of kinds below is written by hand, field by field, so that a validator
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
+import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from math import inf, nan
@@ -17,8 +20,23 @@ from attrs import asdict, evolve, fields
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from perago_core import budget, results, values
+from perago_core import budget, fence, results, start, values
 from perago_core.budget import PublishBudget
+from perago_core.contract import output_document, workspace_document, workspace_schema
+from perago_core.errors import ExplainedError, one_line
+from perago_core.names import (
+    LONGEST,
+    attempt_number,
+    is_ignored,
+    is_of_task,
+    is_staging_name,
+    problem_of,
+    recovery_name,
+    staging_name,
+    target_prefix,
+    task_id_of,
+    task_prefix,
+)
 from perago_core.results import (
     Acceptance,
     Classification,
@@ -40,6 +58,7 @@ from perago_core.values import (
     Content,
     Head,
     Maintained,
+    OnAbandoned,
     Operation,
     StagedRef,
     Target,
@@ -47,6 +66,7 @@ from perago_core.values import (
     TaskStatus,
     claim_of,
 )
+from tests.core.attempts import make_attempt
 
 Sample: TypeAlias = Mapping[str, tuple[Any, list[Any]]]
 
@@ -128,6 +148,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "read_only": flag(value=False),
         "operation": a(Operation.LOGICAL),
         "over_maintenance": flag(value=False),
+        "on_abandoned": a(OnAbandoned.ADOPT),
         "ledger": flag(value=True),
         "epoch": count(),
         "budget": a(PublishBudget()),
@@ -153,6 +174,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "execution": text(),
         "parent": text("c0"),
         "tree": maybe_text(),
+        "result": ("{}", [each for each in NOT_TEXT if each is not None]),
     },
     Content: {"before": text("rows"), "after": text("rows")},
     Maintained: {"parent": text("c0"), "ref": text("c1")},
@@ -182,6 +204,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "backing": a(Backing.SOFT),
         "silence": maybe_a(Refusal),
         "left_behind": (("workspace",), [["workspace"], "workspace", None]),
+        "adopted": flag(value=False),
     },
 }
 
@@ -245,7 +268,7 @@ def test_every_class_is_tried(module: ModuleType) -> None:
 
 
 def test_the_number_of_malformed_values_is_known() -> None:
-    assert len(list(malformed())) == 579
+    assert len(list(malformed())) == 596
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
@@ -281,7 +304,7 @@ def test_publishing_over_maintenance_needs_the_ledger() -> None:
 def test_a_claim_says_who_wants_to_publish_what_on_what() -> None:
     staged = StagedRef("lake", "staging", CommitRef("c2"), "tree")
     claim = claim_of(ATTEMPT, staged)
-    assert claim == Claim(TARGET, "clean", "wf", "t2", 2, "e2", CommitRef("c0"), "tree")
+    assert claim == Claim(TARGET, "clean", "wf", "t2", 2, "e2", CommitRef("c0"), "tree", "{}")
     assert claim_of(ATTEMPT, None) == evolve(claim, tree=None)
 
 
@@ -417,3 +440,214 @@ def test_a_response_timeout_that_is_no_time_is_refused(nonsense: float) -> None:
     """P-35: a warning that cannot be computed is not the same as no warning."""
     with pytest.raises(ValueError, match="response_timeout"):
         PublishBudget().warnings(nonsense)
+
+
+# ---- Staging names: what stores accept, whose they are, and how to read the attempt back.
+
+
+TEXTS = st.text(min_size=1).filter(str.strip)
+NUMBERS = st.integers(0, 10**9)
+MAIN = Target("lake", "main")
+TARGETS = st.builds(Target, TEXTS, TEXTS)
+NAMES = st.builds(staging_name, TARGETS, TEXTS, NUMBERS, NUMBERS, TEXTS, st.uuids().map(str))
+
+
+@pytest.mark.clause("T-P3")
+@given(NAMES)
+def test_name_has_only_letters_digits_underscore_and_dash(name: str) -> None:
+    """P-41, T-P3: stores refuse anything else; and it is not so long that one would."""
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name)
+    assert len(name) < 200
+
+
+@given(TEXTS, NUMBERS, NUMBERS, TEXTS)
+def test_name_says_whose_it_is(logical_task: str, number: int, retry: int, task: str) -> None:
+    """P-41: logical task, attempt, retry, task and execution, to be read by people and found by listing."""
+    name = staging_name(MAIN, logical_task, number, retry, task, "0b5e")
+    assert name.startswith(f"{task_prefix(MAIN, logical_task)}{number}-r{retry}-")
+    assert name.endswith("-0b5e")
+
+
+def test_name_can_be_read_at_a_glance() -> None:
+    """P-41: pinned, because operators search for it."""
+    assert make_attempt().staging_name == "perago-0d6e4079-51fa8037253e-workflow-1-load-0-2-r1-task-2-run_2"
+
+
+@given(TEXTS, NUMBERS, NUMBERS, TEXTS, TEXTS)
+def test_attempt_number_can_be_read_back(logical_task: str, number: int, retry: int, task: str, execution: str) -> None:
+    """S-30, W-23: older names are found by their number."""
+    assert attempt_number(staging_name(MAIN, logical_task, number, retry, task, execution), logical_task) == number
+
+
+@pytest.mark.clause("S-32")
+@given(TEXTS, TEXTS, NUMBERS, TEXTS)
+def test_name_of_one_task_is_never_taken_for_anothers(ours: str, theirs: str, number: int, task: str) -> None:
+    """S-32, T-P1: else revoking older names would delete a stranger's."""
+    name = staging_name(MAIN, theirs, number, 0, task, "0b5e")
+    assert (attempt_number(name, ours) is None) == (ours != theirs)
+    assert is_of_task(name, ours) == (ours == theirs)
+
+
+@given(TEXTS, TEXTS)
+def test_no_prefix_begins_another(ours: str, theirs: str) -> None:
+    """S-32: listing by prefix gives this task's names and no other's."""
+    assert task_prefix(MAIN, theirs).startswith(task_prefix(MAIN, ours)) == (ours == theirs)
+
+
+def test_tasks_that_read_alike_have_different_names() -> None:
+    """P-41, S-31: the same letters after reduction, the same first 48 letters, and a name made to be mistaken."""
+    assert task_prefix(MAIN, "a.b") != task_prefix(MAIN, "a-b")
+    assert task_prefix(MAIN, "x" * 60 + "1") != task_prefix(MAIN, "x" * 60 + "2")
+    inside = task_prefix(MAIN, "a").removeprefix(target_prefix(MAIN))
+    for theirs in (f"{inside}7", f"a-{inside}7", f"perago-{inside}7", task_prefix(MAIN, "a") + "7"):
+        assert attempt_number(staging_name(MAIN, theirs, 1, 0, "task", "0b5e"), "a") is None
+
+
+@pytest.mark.clause("R-29")
+def test_what_is_no_staging_name_has_no_number() -> None:
+    """S-32, R-29: branches of people, of other programs, and of recovery's own anchors without a number."""
+    prefix = task_prefix(MAIN, "a")
+    for name in ("main", "", "perago-", prefix, prefix + "x-r0", prefix + "-1", prefix + "1_0-r0", prefix + "²-r0"):
+        assert attempt_number(name, "a") is None
+    assert attempt_number(recovery_name(MAIN, "a", 12, "task", "0b5e"), "a") == 12
+
+
+@given(TARGETS, TEXTS, NUMBERS, TEXTS)
+def test_one_prefix_reaches_the_names_of_one_target_attempts_and_recoveries(
+    target: Target, logical_task: str, number: int, task: str
+) -> None:
+    """S-01: whoever is about to move a target lists everybody who may, of whatever task, and of no other branch."""
+    names = (
+        staging_name(target, logical_task, number, 0, task, "0b5e"),
+        recovery_name(target, logical_task, number, task, "0b5e"),
+    )
+    other = target_prefix(Target(target.repository, target.branch + "2"))
+    for name in names:
+        assert is_staging_name(name)
+        assert name.startswith(target_prefix(target))
+        assert not name.startswith(other)
+        assert (attempt_number(name, logical_task), is_of_task(name, logical_task)) == (number, True)
+
+
+@given(st.uuids().map(str), TEXTS, NUMBERS, st.uuids().map(str))
+def test_the_task_id_can_be_read_back_whatever_the_execution_is_called(
+    task_id: str, logical_task: str, number: int, execution: str
+) -> None:
+    """S-01: the orchestrator is asked whether that very task has ended."""
+    assert task_id_of(staging_name(MAIN, logical_task, number, 0, task_id, execution)) == task_id
+    assert task_id_of(recovery_name(MAIN, logical_task, number, task_id, execution)) == task_id
+
+
+@pytest.mark.clause("S-31")
+@given(st.uuids(), st.uuids())
+def test_two_executions_never_share_a_name(one: object, other: object) -> None:
+    """S-31, P-40, P-42: also of one attempt, delivered twice."""
+    names = {evolve(make_attempt(), execution=str(each)).staging_name for each in (one, other)}
+    assert len(names) == len({one, other})
+
+
+# ---- Which paths of objects may be stored: nothing that escapes, nothing a file system cannot hold.
+
+
+@pytest.mark.parametrize("path", ["a", "a/b.parquet", "a/", "ä/ö", "a b/c", "...", "_x", "x" * LONGEST])
+def test_ordinary_and_odd_paths_may_be_stored(path: str) -> None:
+    assert problem_of(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("", "where a name should be"),
+        ("/", "absolute"),
+        ("/etc/passwd", "absolute"),
+        ("../x", "'..' where"),
+        ("a/../b", "'..' where"),
+        ("a/./b", "'.' where"),
+        ("a//b", "'' where"),
+        ("a//", "'' where"),
+        ("a\0b", "NUL"),
+        ("\udc80", "Unicode"),
+        ("ä" * LONGEST, f"{2 * LONGEST} bytes"),
+    ],
+)
+def test_a_path_that_cannot_be_a_file_is_refused_with_what_to_do(path: str, problem: str) -> None:
+    assert problem in (found := problem_of(path) or "")
+    assert ";" in found
+
+
+@pytest.mark.parametrize(
+    ("path", "ignored"), [("a/_SUCCESS", True), (".x", True), ("_a/b", False), ("a/b_", False), ("", False)]
+)
+def test_readers_skip_names_that_begin_with_an_underscore_or_a_dot(path: str, *, ignored: bool) -> None:
+    assert is_ignored(path) is ignored
+
+
+# ---- Values cross process boundaries whole: a plan to a racer, a state to another explorer.
+
+
+SENT = Attempt("wf", "task", 0, "wf/step", 1, "run", Target("lake", "main"), CommitRef("A"), Backing.ATOMIC)
+CASE = fence.Case(SENT, StagedRef("lake", "name", CommitRef("C"), "tree"), Head(Commit(CommitRef("A"), (), "t")))
+DECISION = fence.decide(CASE)
+STATE = start(SENT).state
+
+
+@pytest.mark.parametrize("value", [SENT, CASE, DECISION, STATE, STATE.known], ids=lambda value: type(value).__name__)
+def test_a_value_survives_being_sent_elsewhere(value: Value) -> None:
+    """Without slots a class takes the state of its slotted base, which has no fields: every field was lost."""
+    if not isinstance(value, fence.Case):
+        hash(value)  # a cached hash must not travel: strings hash differently in every process
+    sent = pickle.loads(pickle.dumps(value))  # noqa: S301  our own pickle
+    assert sent == value
+    assert b"_attrs_cached_hash" not in pickle.dumps(value)
+    assert copy.deepcopy(value) == copy.copy(value) == value
+
+
+# ---- The documents of the outer contract, key by key: other programs read them.
+
+
+def test_a_workspace_names_a_commit_of_a_branch() -> None:
+    expected = {"repository": "lake", "branch": "main", "refType": "commit", "ref": "abc"}
+    assert workspace_document(MAIN, CommitRef("abc")) == expected
+
+
+def test_an_output_shows_the_result_and_who_made_which_commit() -> None:
+    shown = output_document(MAIN, CommitRef("abc"), '{"rows":3}', "task-1", "run-1")
+    assert shown == {
+        "result": {"rows": 3},
+        "workspace": {
+            "repository": "lake",
+            "branch": "main",
+            "refType": "commit",
+            "ref": "abc",
+            "task": "task-1",
+            "execution": "run-1",
+        },
+    }
+    assert output_document(MAIN, CommitRef("abc"), "no JSON", "task-1", "run-1")["result"] == "no JSON"
+
+
+def test_the_schemas_have_the_keys_of_the_documents() -> None:
+    made = output_document(MAIN, CommitRef("abc"), "null", "task-1", "run-1")["workspace"]
+    assert workspace_schema(made=True)["required"] == list(workspace_schema(made=True)["properties"]) == list(made)
+    given = workspace_schema(made=False)
+    assert list(given["properties"]) == list(workspace_document(MAIN, CommitRef("abc")))
+    assert given["required"] == ["repository", "branch", "ref"]
+
+
+# ---- Errors: what was expected, what was found, what to do.
+
+
+def test_an_error_says_what_was_expected_what_was_found_and_what_to_do() -> None:
+    error = ExplainedError("a commit", "a branch", "Give the full id")
+    assert str(error) == "expected a commit; found a branch. Give the full id"
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301  our own
+    assert (again.expected, again.found, again.fix) == ("a commit", "a branch", "Give the full id")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a\n  b\tc", "a b c"), ("", ""), ("x" * 500, "x" * 500), ("x" * 501, "x" * 499 + "…")],
+    ids=["joined", "empty", "fits", "cut"],
+)
+def test_a_reason_is_one_line_and_short(text: str, line: str) -> None:
+    assert one_line(text) == line

@@ -101,8 +101,8 @@ TABLE = (
 ROWS = tuple(row for each in TABLE for row in each.rows)
 
 
-def _opening(_recipe: Recipe) -> tuple[Known, Ask]:
-    return Known(), knead
+def _opening(_recipe: Recipe) -> tuple[Phase, Known, Ask]:
+    return Phase.DOUGH, Known(), knead
 
 
 def _rang(state: State[Recipe, Known], _event: Rang) -> Known:
@@ -112,7 +112,7 @@ def _rang(state: State[Recipe, Known], _event: Rang) -> Known:
 TOY: Definition[Recipe, Known] = Definition(
     name="toy",
     phases=Phase,
-    initial=Phase.DOUGH,
+    initial=(Phase.DOUGH,),
     terminal=frozenset({Phase.DONE}),
     facts=FACTS,
     table=TABLE,

@@ -17,7 +17,7 @@ from perago_core.driver import drive
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Assignment
 from perago_core.results import Completed, Result
-from perago_core.values import Attempt, Backing, CommitRef, Target
+from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, Target
 from perago_simulation.ports import Body, SimulatedWorld
 from perago_simulation.world.capabilities import Capabilities
 
@@ -84,7 +84,10 @@ class World(SimulatedWorld):
         body: Body | None = None,
         **more: Any,  # noqa: ANN401  other fields of the attempt
     ) -> Attempt:
-        """Hand out an attempt of the step, with its task in progress; the tasks of those before it have timed out."""
+        """Hand out an attempt of the step, with its task in progress; the tasks of those before it have timed out.
+
+        Unless the test wants it otherwise, it replaces what they have left, as ``soft`` does.
+        """
         assignment = self._assignment(step, number)
         task = assignment.snapshot
         plain = Attempt(
@@ -100,6 +103,7 @@ class World(SimulatedWorld):
             worker_id=task.worker_id,
             started_at=task.started_at,
             poll_count=task.poll_count,
+            on_abandoned=OnAbandoned.REPLACE,
         )
         attempt = evolve(plain, **more)
         self.workspace().accept(attempt, body or writes())

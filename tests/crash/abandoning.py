@@ -32,7 +32,7 @@ class AfterPublication:
     """Ends each attempt where a kill would end it."""
 
     def of(self, task: str) -> Reached:
-        """Give the watcher of one attempt."""
+        """Return the watcher of one attempt."""
         del task
 
         def reached(point: Failpoint) -> None:

@@ -17,8 +17,8 @@ from contextlib import suppress
 
 from attrs import define, field, frozen
 
+from perago_core.pipelines import OrchestratorError
 from perago_core.values import CommitRef, Target, TaskStatus
-from perago_local.orchestrator import OrchestratorError
 from tests.support.crash.judging import Line, judge_outputs, judge_rest
 from tests.support.crash.project import ENDED_WELL, CrashProject, WorkerProcess, done
 

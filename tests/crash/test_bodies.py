@@ -56,7 +56,7 @@ def _start(project: CrashProject, harm: str) -> Line:
 
 
 def _is_ours(pid: str) -> bool:
-    """Say whether the process lives and is a Python of ours, not somebody who got its number since."""
+    """Return whether the process lives and is a Python of ours, not somebody who got its number since."""
     try:
         return b"perago" in Path("/proc", pid, "cmdline").read_bytes()
     except OSError:

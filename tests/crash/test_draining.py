@@ -7,8 +7,8 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+from perago_core.pipelines import AttemptView
 from perago_core.values import TaskStatus
-from perago_worker.pipelines.protocol import AttemptView
 from tests.support.crash.judging import Line, judge_line, judge_rest
 from tests.support.crash.project import CrashProject, WorkerProcess, wait_for
 

@@ -12,6 +12,7 @@ from perago_core.values import Attempt, Backing, TaskSnapshot
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.worker import Worker
 from perago_worker.stack import SystemClock
+from tests.support.attempts import pinned
 from tests.support.crash.project import CrashProject, done, wait_for
 
 PATIENCE = 4.0
@@ -97,19 +98,5 @@ def _with_a_task(project: CrashProject) -> Orchestrator:
 
 
 def _attempt(project: CrashProject, assignment: Assignment) -> Attempt:
-    found = assignment.snapshot
     target, first = project.branch("other")
-    return Attempt(
-        found.workflow_id,
-        found.task_id,
-        found.retry_count,
-        assignment.logical_task,
-        assignment.number,
-        "e1",
-        target,
-        first,
-        Backing.ATOMIC,
-        worker_id=found.worker_id,
-        started_at=found.started_at,
-        poll_count=found.poll_count,
-    )
+    return pinned(assignment, "e1", target, first, Backing.ATOMIC)

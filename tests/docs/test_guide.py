@@ -30,11 +30,12 @@ def test_the_pages_with_commands_are_played() -> None:
         f"{GUIDE}/howto/counterexample.md",
         f"{GUIDE}/howto/measure.md",
         f"{GUIDE}/howto/recover.md",
+        f"{GUIDE}/howto/runs.md",
         f"{GUIDE}/tutorial.md",
     ]
 
 
-@pytest.mark.parametrize("page", ["tutorial", "howto/recover", "howto/measure", "howto/counterexample"])
+@pytest.mark.parametrize("page", ["tutorial", "howto/recover", "howto/runs", "howto/measure", "howto/counterexample"])
 def test_a_page_happens_as_it_is_written(page: str, tmp_path: Path) -> None:
     for block in BLOCK.finditer(text(f"{GUIDE}/{page}.md")):
         if block["language"] == "console":

@@ -20,7 +20,7 @@ from perago_core.driver import Ports, drive
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Sink
 from perago_core.results import Completed, Outcome, Result, status_of
-from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
+from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, Target, TaskSnapshot, TaskStatus
 from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
 from perago_simulation.ports import SimulatedWorld
@@ -132,7 +132,17 @@ class Scene:
                 if snapshot.status.is_open:
                     self.orchestrator.end(f"{task}-{each}", TaskStatus.TIMED_OUT)
         made = Attempt(
-            "wf", f"{task}-{number}", number - 1, task, number, token_hex(8), self.target, self.input, backing
+            workflow_id="wf",
+            task_id=f"{task}-{number}",
+            retry_count=number - 1,
+            logical_task=task,
+            number=number,
+            execution=token_hex(8),
+            target=self.target,
+            input=self.input,
+            backing=backing,
+            # What is asked of a relocation: one that adopts makes none, and tests/conductor/test_adoption.py has it.
+            on_abandoned=OnAbandoned.REPLACE,
         )
         self.orchestrator.assign(made)
         return made

@@ -47,7 +47,8 @@ def spent(scene: Scene, proxy: FaultyProxy, store: LakeFSStore, number: int, bac
 
 def expected(backing: Backing) -> Counter[str]:
     """Give what the table says of a first publish that edits one file, without the listing of its input."""
-    return +Counter({call: count for call, count in lakefs_calls("first publish", backing).items() if count})
+    calls = lakefs_calls("first publish of a task that replaces", backing)
+    return +Counter({call: count for call, count in calls.items() if count})
 
 
 def deepen(scene: Scene, to: int) -> None:

@@ -18,7 +18,7 @@ from perago_worker.folders.errors import WorkspaceError
 from perago_worker.folders.transfer_progress import Moved
 from tests.bench.lakefs_large import figures
 from tests.conformance.support import contents, done
-from tests.lakefs.test_source import HARMLESS, HOOK
+from tests.lakefs.test_sink import HARMLESS, HOOK
 from tests.support.lakefs.lake import WIDTH, Lake, numbered
 from tests.support.servers.faulty_proxy import LOSE_ANSWER, LOSE_REQUEST, FaultyProxy, Request, when
 from tests.support.servers.sharing import shared_lakefs

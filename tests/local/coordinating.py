@@ -147,7 +147,7 @@ def resolve_policy(number: int, barrier: Barrier, recipe: Recipe) -> Resolved:
 
 
 def lease_ports(coordination: Coordination) -> Ports:
-    """Give the two ports a lease needs."""
+    """Return the two ports a lease needs."""
     return Ports(orchestrator=None, store=None, workspace=None, clock=RealClock(), coordination=coordination)
 
 
@@ -241,6 +241,6 @@ def _last(pipe: Pipe) -> float | None:
 
 
 def done(answer: Answer[T]) -> T:
-    """Give the value of an answer that must be there."""
+    """Return the value of an answer that must be there."""
     assert isinstance(answer, Done), answer
     return answer.value

@@ -59,7 +59,7 @@ class Victim:
         return self.answer()
 
     def answer(self) -> Any:  # noqa: ANN401  whatever the work gave
-        """Give what the work of a child gave that survived."""
+        """Return what the work of a child gave that survived."""
         with os.fdopen(self.answers, "rb") as pipe:
             return pickle.load(pipe)  # noqa: S301  our own child's
 

@@ -13,7 +13,7 @@ from attrs import Factory, define, frozen
 from perago_core.answers import Answer, Done
 from perago_core.plan import PublishPlan
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
-from perago_local.git import GitStore
+from perago_local.git.store import GitStore
 from tests.conformance.implementations.git import GitHarness, git
 from tests.conformance.support import attempt_at, done, plan_for
 

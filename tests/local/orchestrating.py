@@ -11,7 +11,8 @@ from perago_core.ports import Assignment
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.orchestrator.workflow import Step, TaskDefinition, WorkflowStatus
+from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStatus, WorkflowStep
+from tests.support.attempts import pinned
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def started(
             total_timeout=total_timeout,
         )
         orchestrator.register(definition)
-    return orchestrator.start_workflow("w", tuple(Step(step, step) for step in steps), target=TARGET, ref=REF)
+    return orchestrator.start_workflow("w", tuple(WorkflowStep(step, step) for step in steps), target=TARGET, ref=REF)
 
 
 def take(orchestrator: SqliteOrchestrator, *names: str, worker: str = "w1") -> Assignment:
@@ -66,21 +67,7 @@ def take(orchestrator: SqliteOrchestrator, *names: str, worker: str = "w1") -> A
 
 def attempt_of(assignment: Assignment, execution: str = "x1") -> Attempt:
     """Pin what was polled, as a worker does."""
-    snapshot = assignment.snapshot
-    return Attempt(
-        workflow_id=snapshot.workflow_id,
-        task_id=snapshot.task_id,
-        retry_count=snapshot.retry_count,
-        logical_task=assignment.logical_task,
-        number=assignment.number,
-        execution=execution,
-        target=TARGET,
-        input=REF,
-        backing=Backing.ATOMIC,
-        worker_id=snapshot.worker_id,
-        started_at=snapshot.started_at,
-        poll_count=snapshot.poll_count,
-    )
+    return pinned(assignment, execution, TARGET, REF, Backing.ATOMIC)
 
 
 def reloaded(orchestrator: SqliteOrchestrator, attempt: Attempt) -> TaskSnapshot | None:

@@ -1,4 +1,4 @@
-"""The coordination store on SQLite, where the suite does not reach: time, restarts of the machine, three answers."""
+"""The coordination store on SQLite, where the suite does not reach: time, three answers, several processes, deaths."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import signal
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TypeAlias
 
 import pytest
 
@@ -21,8 +23,18 @@ from perago_core.ports import Entry
 from perago_local.clock import MachineClock, boot
 from perago_local.coordination import SqliteCoordination
 from perago_local.database import DatabaseError
-from tests.local.coordinating import PROCESSES, Pipe, done
-from tests.local.crashing import run_in_child, watch_statements
+from tests.local.coordinating import (
+    PROCESSES,
+    Pipe,
+    Recipe,
+    count_up,
+    done,
+    race_to_create,
+    resolve_policy,
+    take_over,
+    together,
+)
+from tests.local.crashing import Countdown, integrity, run_in_child, watch_statements
 from tests.local.orchestrating import HandClock
 
 LOCK = Entry("lock", "mine")
@@ -238,3 +250,123 @@ def test_a_forked_child_opens_its_own_connection_and_leaves_its_parents_alone(pa
         assert run_in_child(lambda: done(port.create_if_absent("child", "wrote"))) == 0
         assert [entry.key for entry in done(port.list(""))] == ["child", "parent"]
         assert port.swap("parent", "wrote", "writes on") == Done(value=True)
+
+
+# ---- Several processes on one coordination file: one winner, no lost update, one decision, one holder; and they die.
+
+
+TTL = 3.0
+MARGIN = 0.5
+WAIT = 1.0
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Recipe:
+    """Nobody has opened the file yet: all processes are its first openers."""
+    return partial(SqliteCoordination, tmp_path / "c.db", busy_timeout=30.0)
+
+
+def test_twenty_processes_create_one_key_and_one_wins_each_of_fifty_rounds(recipe: Recipe) -> None:
+    """CO-1."""
+    rounds = list(zip(*together(20, race_to_create, recipe, 50), strict=True))
+    assert len(rounds) == 50
+    for each in rounds:
+        assert sum(won for won, _ in each) == 1
+        assert len({standing for _, standing in each}) == 1
+
+
+def test_no_update_is_lost_when_four_processes_swap(recipe: Recipe) -> None:
+    """CO-2."""
+    refused = together(4, count_up, recipe, 50)
+    with closing(recipe()) as coordination:
+        entry = done(coordination.get("counter"))
+    assert entry is not None
+    assert entry.value == "200", f"refused swaps: {refused}"
+
+
+def test_no_update_is_lost_of_a_process_that_opened_the_file_twice(recipe: Recipe) -> None:
+    """CO-2: the second opening may not give back the locks of the first, else whoever leaves deletes its log."""
+    with closing(recipe()) as twice, closing(recipe()):
+        together(1, count_up, recipe, 1)
+        assert done(twice.swap("counter", "1", "2"))
+        together(1, count_up, recipe, 1)
+        entry = done(twice.get("counter"))
+    assert entry is not None
+    assert entry.value == "3"
+
+
+def test_eight_nodes_that_start_at_once_and_see_different_stores_follow_one_decision(recipe: Recipe) -> None:
+    """W-08, S-27."""
+    found = together(8, resolve_policy, recipe)
+    assert len({(each.decision, each.backing, each.epoch) for each in found}) == 1
+    assert sum(each.own for each in found) == 1
+    with closing(recipe()) as coordination:
+        assert len(done(coordination.list("decision/"))) == 1
+
+
+@pytest.mark.parametrize("fatal", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lock_is_taken_over_only_after_its_holder_has_stopped_acting(
+    recipe: Recipe,
+    fatal: signal.Signals,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """CO-3, W-22: the heir's lock begins after the holder's own deadline, and it knows of the unclean end."""
+    found = take_over(recipe, TTL, MARGIN, WAIT, fatal)
+    assert found.taken_at > found.deadline
+    assert not found.clean
+    assert found.token == 2
+    with capsys.disabled():
+        print(f"\nsqlite: {fatal.name} of the holder: {found} (TTL {TTL:g} + wait {WAIT:g} s)")  # noqa: T201  asked for
+
+
+# ---- Processes die inside transactions of the coordination store: all of a change is there or none.
+
+
+#: More than any call runs.
+STATEMENTS_MAX = 20
+BEFORE = {"lock": "held", "token": "1"}
+
+Change: TypeAlias = Callable[[SqliteCoordination, str], object]
+
+#: Each change, and what is there after it.
+CHANGES: Mapping[str, tuple[Change, dict[str, str]]] = {
+    "create": (lambda port, lease: port.create_if_absent("bound", "new", lease), {**BEFORE, "bound": "new"}),
+    "swap": (lambda port, _lease: port.swap("token", "1", "2"), {**BEFORE, "token": "2"}),
+    "delete": (lambda port, _lease: port.swap("token", "1", None), {"lock": "held"}),
+    "revoke": (lambda port, lease: port.revoke(lease), {"token": "1"}),
+    "keep alive": (lambda port, lease: port.keep_alive(lease), BEFORE),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_process_that_dies_before_any_statement_of_a_change_leaves_all_of_it_or_nothing(
+    tmp_path: Path,
+    name: str,
+) -> None:
+    """Nothing between the two states can be seen, and the next process finds neither a lock nor damage."""
+    change, after = CHANGES[name]
+    for statements in range(1, STATEMENTS_MAX):
+        path = tmp_path / f"{statements}.db"
+        with closing(SqliteCoordination(path)) as port:
+            lease = done(port.grant(1000))
+            done(port.create_if_absent("lock", "held", lease))
+            done(port.create_if_absent("token", "1"))
+        ended = run_in_child(partial(_die_at, path, change, lease, statements))
+        assert integrity(path) == "ok"
+        with closing(SqliteCoordination(path, busy_timeout=0.0)) as port:
+            seen = {entry.key: entry.value for entry in done(port.list(""))}
+            assert seen == (after if ended == 0 else BEFORE)
+            assert done(port.swap("next", None, "goes on"))
+        if ended == 0:
+            assert statements > 2, "the call was not seen to die"
+            return
+        assert ended == -signal.SIGKILL
+    pytest.fail(f"the call needs more than {STATEMENTS_MAX} statements: raise the bound")
+
+
+def _die_at(path: Path, change: Change, lease: str, statements: int) -> None:
+    countdown = Countdown(signal.SIGKILL)
+    with closing(SqliteCoordination(path)) as port:
+        countdown.set(statements)
+        change(port, lease)
+        countdown.set(0)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
+import signal
+import stat
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from random import Random
 
-from perago_core.answers import Done
+import pytest
+from attrs import evolve
+
+from perago_core.answers import Done, NotDone
+from perago_core.pipelines import OrchestratorError
 from perago_core.values import TaskStatus
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.orchestrator.workflow import Backoff, Step, TaskDefinition, WorkflowStatus
+from perago_local.orchestrator.deliveries import OUTPUT_MAX
+from perago_local.orchestrator.workflow import Backoff, TaskDefinition, WorkflowStatus, WorkflowStep
+from tests.local.coordinating import PROCESSES
+from tests.local.crashing import Countdown, integrity, run_in_child
 from tests.local.orchestrating import (
     REF,
     TARGET,
@@ -57,8 +71,8 @@ def test_a_step_quotes_parameters_and_earlier_results(orchestrator: SqliteOrches
     for name in ("a", "b"):
         orchestrator.register(TaskDefinition(name))
     steps = (
-        Step("a", "a"),
-        Step(
+        WorkflowStep("a", "a"),
+        WorkflowStep(
             "b",
             "b",
             {"rows": "${a.result.rows}", "title": "${params.day}: ${a.result.rows} rows", "deep": ["${a.result}"]},
@@ -74,7 +88,7 @@ def test_a_step_quotes_parameters_and_earlier_results(orchestrator: SqliteOrches
 
 def test_a_quotation_of_what_is_not_there_fails_the_workflow_and_says_what_is(orchestrator: SqliteOrchestrator) -> None:
     orchestrator.register(TaskDefinition("a"))
-    steps = (Step("a", "a"), Step("b", "a", {"n": "${a.result.lines}"}))
+    steps = (WorkflowStep("a", "a"), WorkflowStep("b", "a", {"n": "${a.result.lines}"}))
     workflow_id = orchestrator.start_workflow("w", steps, target=TARGET, ref=REF)
     orchestrator.report(attempt_of(take(orchestrator, "a")), completed("B", '{"rows": 3}'))
     found = orchestrator.workflow(workflow_id)
@@ -86,7 +100,7 @@ def test_a_quotation_of_what_is_not_there_fails_the_workflow_and_says_what_is(or
 
 def test_a_workflow_without_a_target_gives_its_tasks_no_workspace(orchestrator: SqliteOrchestrator) -> None:
     orchestrator.register(TaskDefinition("a"))
-    orchestrator.start_workflow("w", (Step("a", "a"),))
+    orchestrator.start_workflow("w", (WorkflowStep("a", "a"),))
     assert "workspace" not in json.loads(take(orchestrator, "a").input)
 
 
@@ -295,3 +309,261 @@ def test_a_rerun_keeps_the_task_id_and_tells_its_two_lives_apart(orchestrator: S
     renewed = take(orchestrator, "b")
     assert renewed.number > later.number
     assert json.loads(renewed.input)["workspace"]["ref"] == "C"
+
+
+# ---- What operators and pipelines do to the embedded orchestrator, what it refuses, and what people see.
+
+
+# ---- operators
+
+
+def test_termination_cancels_what_is_open_and_ignores_what_comes_later(orchestrator: SqliteOrchestrator) -> None:
+    """N-07, conductor.md 1.4."""
+    workflow_id = started(orchestrator, "a", "b")
+    attempt = attempt_of(take(orchestrator, "a"))
+    orchestrator.terminate(workflow_id, "wrong day")
+    found = reloaded(orchestrator, attempt)
+    assert found is not None
+    assert (found.status, found.workflow_running) == (TaskStatus.CANCELED, False)
+    assert orchestrator.report(attempt, completed("B")) == Done(None)
+    assert orchestrator.tasks(workflow_id)[0].result_ref is None
+    assert done(orchestrator.poll("w", ("a", "b"), 10)) == ()
+    orchestrator.terminate(workflow_id, "again")
+    shown = orchestrator.workflow(workflow_id)
+    assert shown is not None
+    assert (shown.status, shown.reason) == (WorkflowStatus.TERMINATED, "wrong day")
+
+
+def test_a_task_nobody_knows_is_refused_and_shown_as_gone(orchestrator: SqliteOrchestrator) -> None:
+    started(orchestrator, "t")
+    attempt = attempt_of(take(orchestrator, "t"))
+    assert done(orchestrator.reload(attempt.workflow_id, "no-such")) is None
+    assert done(orchestrator.reload("another", attempt.task_id)) is None
+    gone = evolve(attempt, task_id="no-such")
+    assert isinstance(orchestrator.report(gone, completed("B")), NotDone)
+    assert isinstance(orchestrator.extend(gone), NotDone)
+
+
+@pytest.mark.parametrize(("verb", "arguments"), [("retry", ()), ("rerun", ("t",))])
+def test_a_running_workflow_is_not_started_again(
+    orchestrator: SqliteOrchestrator,
+    verb: str,
+    arguments: tuple[str, ...],
+) -> None:
+    workflow_id = started(orchestrator, "t")
+    with pytest.raises(OrchestratorError, match="terminate it first"):
+        getattr(orchestrator, verb)(workflow_id, *arguments)
+
+
+def test_what_cannot_be_done_is_said(orchestrator: SqliteOrchestrator) -> None:
+    workflow_id = started(orchestrator, "t")
+    attempt = attempt_of(take(orchestrator, "t"))
+    orchestrator.report(attempt, completed("B"))
+    with pytest.raises(OrchestratorError, match="nothing to hand out"):
+        orchestrator.requeue(attempt.task_id)
+    with pytest.raises(OrchestratorError, match="nothing to retry"):
+        orchestrator.retry(workflow_id)
+    with pytest.raises(OrchestratorError, match="steps: t"):
+        orchestrator.rerun(workflow_id, "typo")
+    with pytest.raises(OrchestratorError, match="no-such"):
+        orchestrator.terminate("no-such")
+    with pytest.raises(OrchestratorError, match="known: t"):
+        orchestrator.start_workflow("w", (WorkflowStep("s", "unregistered"),), target=TARGET, ref=REF)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(lambda: WorkflowStep("params", "t"), id="a step called params"),
+        pytest.param(lambda: WorkflowStep("a b", "t"), id="a step that cannot be quoted"),
+        pytest.param(lambda: WorkflowStep("a", "t", "[1]"), id="parameters that are a list"),
+        pytest.param(lambda: WorkflowStep("a", "t", "{"), id="parameters that are no JSON"),
+        pytest.param(lambda: TaskDefinition("t", response_timeout=0.0), id="no time to respond"),
+        pytest.param(lambda: TaskDefinition("t", response_timeout=float("inf")), id="endless time to respond"),
+        pytest.param(lambda: TaskDefinition("t", retry_count=-1), id="fewer than no retries"),
+        pytest.param(lambda: TaskDefinition(""), id="a task without a name"),
+    ],
+)
+def test_a_malformed_definition_cannot_be_made(wrong: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"must|expected"):
+        wrong()
+
+
+def test_a_workflow_needs_steps_with_different_names_and_both_target_and_ref(orchestrator: SqliteOrchestrator) -> None:
+    orchestrator.register(TaskDefinition("t"))
+    with pytest.raises(ValueError, match="at least one step"):
+        orchestrator.start_workflow("w", ())
+    with pytest.raises(ValueError, match="name of its own"):
+        orchestrator.start_workflow("w", (WorkflowStep("a", "t"), WorkflowStep("a", "t")))
+    with pytest.raises(ValueError, match="both a target and a ref"):
+        orchestrator.start_workflow("w", (WorkflowStep("a", "t"),), target=TARGET)
+
+
+# ---- what people see
+
+
+def test_an_output_over_the_limit_fails_the_task_for_good(orchestrator: SqliteOrchestrator) -> None:
+    """conductor.md 4: answered like any result, and the task fails."""
+    workflow_id = started(orchestrator, "t")
+    attempt = attempt_of(take(orchestrator, "t"))
+    too_much = json.dumps("x" * OUTPUT_MAX)
+    assert orchestrator.report(attempt, completed("B", too_much)) == Done(None)
+    (task,) = orchestrator.tasks(workflow_id)
+    assert task.status is TaskStatus.FAILED_WITH_TERMINAL_ERROR
+    assert (task.output, task.result_ref) == (None, None)
+    assert "put large data into the workspace" in task.reason
+
+
+def test_logs_come_back_in_order_and_any_text_can_be_one(orchestrator: SqliteOrchestrator) -> None:
+    started(orchestrator, "t")
+    attempt = attempt_of(take(orchestrator, "t"))
+    orchestrator.log(attempt.task_id, "first", "half a pair: \ud800")
+    orchestrator.log(attempt.task_id, "x" * 20_000)
+    lines = orchestrator.logs(attempt.task_id)
+    assert [line.line for line in lines[:2]] == ["first", "half a pair: \\ud800"]
+    assert len(lines[2].line) == 10_000
+    assert orchestrator.logs("another") == ()
+
+
+def test_status_shows_what_runs_and_what_ran(orchestrator: SqliteOrchestrator) -> None:
+    running = started(orchestrator, "t")
+    ended = started(orchestrator, "t")
+    orchestrator.terminate(ended)
+    assert [each.workflow_id for each in orchestrator.workflows()] == [running]
+    assert {each.workflow_id for each in orchestrator.workflows(None)} == {running, ended}
+    (task,) = orchestrator.open_tasks()
+    assert orchestrator.task(task.task_id) == task
+    assert (task.workflow_id, task.step, task.status) == (running, "t", TaskStatus.SCHEDULED)
+    assert [each.name for each in orchestrator.definitions()] == ["t"]
+
+
+def test_a_running_workflow_keeps_the_definition_it_started_with(orchestrator: SqliteOrchestrator) -> None:
+    """conductor.md 1.2: the definition is embedded when the workflow starts."""
+    workflow_id = started(orchestrator, "t", retry_count=1)
+    orchestrator.register(TaskDefinition("t", retry_count=0))
+    orchestrator.report(attempt_of(take(orchestrator, "t")), failed())
+    assert status(orchestrator, workflow_id) is WorkflowStatus.RUNNING
+
+
+def test_the_file_is_readable_by_its_owner_only(orchestrator: SqliteOrchestrator, tmp_path: Path) -> None:
+    started(orchestrator, "t")
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+# ---- Processes die inside transactions of the orchestrator: all of a change is there or none, and work goes on.
+
+
+#: More than any call runs; a call that needs more ends by itself, and the test then knows that it saw them all.
+STATEMENTS_MAX = 60
+
+
+def report_completed(orchestrator: SqliteOrchestrator, set_countdown: Callable[[], None]) -> None:
+    """Publish nothing, report: ends the task and schedules the next step in one change."""
+    attempt = attempt_of(take(orchestrator, "a", "b"))
+    set_countdown()
+    orchestrator.report(attempt, completed("B"))
+
+
+def report_failed(orchestrator: SqliteOrchestrator, set_countdown: Callable[[], None]) -> None:
+    """Ends the task and schedules another attempt."""
+    attempt = attempt_of(take(orchestrator, "a", "b"))
+    set_countdown()
+    orchestrator.report(attempt, failed())
+
+
+def poll(orchestrator: SqliteOrchestrator, set_countdown: Callable[[], None]) -> None:
+    """Hands a task out."""
+    set_countdown()
+    orchestrator.poll("w", ("a", "b"), 1)
+
+
+def start(orchestrator: SqliteOrchestrator, set_countdown: Callable[[], None]) -> None:
+    """Writes a workflow with its steps and its first task."""
+    set_countdown()
+    started(orchestrator, "a", "b", retry_count=1000, response_timeout=0.2)
+
+
+@pytest.mark.parametrize("call", [report_completed, report_failed, poll, start])
+def test_a_process_that_dies_before_any_statement_of_a_call_leaves_all_of_it_or_nothing(
+    tmp_path: Path,
+    call: Callable[[SqliteOrchestrator, Callable[[], None]], None],
+) -> None:
+    """L-01: whatever was left, the workflows then run to their end."""
+    deaths = 0
+    for statements in range(1, STATEMENTS_MAX):
+        path = tmp_path / f"{statements}.db"
+        with closing(SqliteOrchestrator(path)) as orchestrator:
+            started(orchestrator, "a", "b", retry_count=1000, response_timeout=0.2)
+        ended = run_in_child(partial(_die_at, path, call, statements))
+        assert integrity(path) == "ok"
+        with closing(SqliteOrchestrator(path)) as orchestrator:
+            assert_whole(orchestrator)
+            finish(orchestrator)
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        deaths += 1
+    else:
+        pytest.fail(f"the call needs more than {STATEMENTS_MAX} statements: raise the bound")
+    assert deaths >= 5
+
+
+def _die_at(path: Path, call: Callable[[SqliteOrchestrator, Callable[[], None]], None], statements: int) -> None:
+    countdown = Countdown(signal.SIGKILL)
+    with closing(SqliteOrchestrator(path)) as orchestrator:
+        call(orchestrator, partial(countdown.set, statements))
+        countdown.set(0)
+
+
+def test_workers_killed_at_random_lose_no_workflow_and_no_accepted_result(tmp_path: Path) -> None:
+    """S-01 as far as an orchestrator goes: what was shown as accepted stays accepted, whoever dies."""
+    path, chance = tmp_path / "o.db", Random(7)
+    with closing(SqliteOrchestrator(path)) as orchestrator:
+        workflows = [started(orchestrator, "a", "b", retry_count=1000, response_timeout=0.3) for _ in range(30)]
+        accepted: dict[str, str | None] = {}
+        for _ in range(12):
+            process = PROCESSES.Process(target=_work, args=(path,))
+            process.start()
+            time.sleep(chance.uniform(0.02, 0.25))
+            process.kill()
+            process.join()
+            assert integrity(path) == "ok"
+            assert_whole(orchestrator)
+            for workflow_id in workflows:
+                for task in orchestrator.tasks(workflow_id):
+                    if task.status is TaskStatus.COMPLETED:
+                        assert accepted.setdefault(task.task_id, task.result_execution) == task.result_execution
+        finish(orchestrator)
+        shown = {task.task_id for each in workflows for task in orchestrator.tasks(each) if task.result_execution}
+        assert accepted.keys() <= shown
+        assert len(shown) == 60
+
+
+def _work(path: Path) -> None:
+    with closing(SqliteOrchestrator(path)) as orchestrator:
+        while True:
+            for assignment in done(orchestrator.poll("w", ("a", "b"), 3)):
+                attempt = attempt_of(assignment, f"{assignment.snapshot.task_id}-run")
+                orchestrator.log(attempt.task_id, "working")
+                orchestrator.report(attempt, completed("B", execution=attempt.execution))
+
+
+def assert_whole(orchestrator: SqliteOrchestrator) -> None:
+    """A running workflow has exactly one open task, and one that has ended has none."""
+    for workflow in orchestrator.workflows(None):
+        tasks = orchestrator.tasks(workflow.workflow_id)
+        still_open = [task for task in tasks if task.status.is_open]
+        assert len(still_open) == (1 if workflow.status is WorkflowStatus.RUNNING else 0), tasks
+        if workflow.status is WorkflowStatus.COMPLETED:
+            assert [task.step for task in tasks if task.status is TaskStatus.COMPLETED] == ["a", "b"]
+
+
+def finish(orchestrator: SqliteOrchestrator) -> None:
+    """Work until nothing is left to do; what a dead worker held comes back by its time-out."""
+    while orchestrator.workflows():
+        for assignment in done(orchestrator.poll("finisher", ("a", "b"), 100)):
+            attempt = attempt_of(assignment, f"{assignment.snapshot.task_id}-run")
+            orchestrator.report(attempt, completed("B", execution=attempt.execution))
+        time.sleep(0.01)
+    assert all(each.status is WorkflowStatus.COMPLETED for each in orchestrator.workflows(None))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers import obtaining, toolchain
+from tests.support.servers.buckets import VERSITYGW
 from tests.support.servers.cache import ObtainError, Part, home, log_file
 from tests.support.servers.commands import run
 from tests.support.servers.conductor import CONDUCTOR
@@ -143,8 +144,9 @@ def test_what_is_not_what_was_pinned_is_refused() -> None:
     [
         ("CONDUCTOR_SHA256", CONDUCTOR, obtaining.obtain_conductor),
         ("LAKEFS_SUM", LAKEFS, obtaining.obtain_lakefs),
+        ("VERSITYGW_SUM", VERSITYGW, obtaining.obtain_versitygw),
     ],
-    ids=["conductor", "lakefs"],
+    ids=["conductor", "lakefs", "versitygw"],
 )
 def test_a_server_with_another_hash_is_not_kept(
     pin: str, part: Part, obtain: Callable[[object], Path], monkeypatch: pytest.MonkeyPatch

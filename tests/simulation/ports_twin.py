@@ -19,7 +19,7 @@ from perago_core.attempt.run import Execution
 from perago_core.calls import Call
 from perago_core.driver import Ports, run
 from perago_core.ports import Assignment
-from perago_core.values import Attempt, CommitRef, TaskSnapshot
+from perago_core.values import Attempt, CommitRef, OnAbandoned, TaskSnapshot
 from perago_simulation.ports import Publication, SimulatedClock, SimulatedWorld
 from perago_simulation.ports.workspace import Files
 from perago_simulation.world.history import ROOT, chain
@@ -203,6 +203,7 @@ class Twin:
             self.setting.backing,
             started_at=seen.started_at,
             poll_count=seen.poll_count,
+            on_abandoned=OnAbandoned.ADOPT if self.setting.adopts else OnAbandoned.REPLACE,
             ledger=self.setting.ledger,
         )
 
@@ -291,7 +292,7 @@ class Twin:
         return DIRTY if head.value.dirty else CLEAN
 
     def history(self) -> list[CommitRef]:
-        """Give the target's first-parent chain, newest first."""
+        """Return the target's first-parent chain, newest first."""
         repository = self.world.store().repository(TARGET.repository)
         assert repository is not None
         refs = [repository.branches[TARGET.branch].at]
@@ -329,7 +330,7 @@ class Twin:
         return [each.value for each in reloaded if isinstance(each, Done) and each.value is not None]
 
     def _mapped(self, seen: TaskSnapshot) -> TaskSnapshot:
-        """Give a snapshot as the explored world writes it."""
+        """Return a snapshot as the explored world writes it."""
         index = list(dict.fromkeys(worker.attempt.task_id for worker in self.workers)).index(seen.task_id)
         names = {ref: name for name, ref in self.refs.items()}
         return TaskSnapshot(
@@ -349,7 +350,7 @@ class Twin:
 
 
 def supported(label: Label, explored: World) -> bool:
-    """Say whether a move means the same thing in both worlds.
+    """Return whether a move means the same thing in both worlds.
 
     Left out: the lost answer of a command of several calls; an upload under a name that is revoked already, which the
     ports refuse at once and the explored world when it is committed; the end of a lease whose holder lives, which the

@@ -16,6 +16,8 @@ BRANCH = {
     ("no claim", Backing.CONDITIONAL): "S-02b in 28 (duplicate)",
     ("no second fence", Backing.CONDITIONAL): "S-02b in 30 (no-op)",
     ("no read-back", Backing.LOCKED): "S-04 in 18 (stranger)",
+    ("no mark of a no-op that others adopt", Backing.ATOMIC): "S-41 in 27 (twins)",
+    ("no silence of who is outranked", Backing.CONDITIONAL): "S-41 in 31 (twins)",
 }
 
 

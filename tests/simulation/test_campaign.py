@@ -16,11 +16,8 @@ from perago_simulation.campaign import Campaign, CampaignError, Folder, Processe
 from perago_simulation.campaign.outcomes import make
 from perago_simulation.campaign.plan import cut, missing
 from perago_simulation.cli import app
-from perago_simulation.runs.replay import replay
-from perago_simulation.runs.replay_line import model_of, read_line
-from perago_simulation.runs.schedule import Swarm, simulate
-from perago_simulation.runs.verdict import verdict
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.replay import model_of, read_line, replay, verdict
+from perago_simulation.runs.schedule import Swarm, WorldCache, simulate
 from perago_simulation.world.settings import setting
 
 pq: Any = pytest.importorskip("pyarrow.parquet")

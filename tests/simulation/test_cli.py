@@ -16,7 +16,7 @@ from perago_core.values import Backing
 from perago_simulation.cli import app
 from perago_simulation.mutants import page as mutant_table
 from perago_simulation.mutants.kills import ENVIRONMENTS
-from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.replay import line_of
 from perago_simulation.runs.trace_check import check_trace
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -207,7 +207,8 @@ def test_every_bound_of_a_setting_is_an_option() -> None:
     for command in ("explore", "simulate"):
         shown = runner.invoke(app, [command, "--help"], env=WIDE).stdout
         for each in fields(Setting):
-            assert f"--{each.name.replace('_', '-')}" in shown, each.name
+            spelled = {"adopts": "--adopt"}.get(each.name, f"--{each.name.replace('_', '-')}")
+            assert spelled in shown, each.name
 
 
 def test_what_the_store_can_do_changes_what_is_found() -> None:

@@ -46,22 +46,22 @@ COUNTS: dict[str, tuple[int, int]] = {
     "auto beside disable": (209, 324),
     "disable beside soft": (238, 464),
     "a choice, no coordination store": (2, 1),
-    "two workers, the policy changes": (17_984, 50_478),
-    "one worker, the policy changes, one fault": (3_810, 8_591),
-    "one worker, the policy changes, one dies": (1_399, 3_700),
-    "two people change the policy": (20_963, 46_926),
-    "the policy changes by force": (14_862, 35_503),
+    "two workers, the policy changes": (54_671, 153_143),
+    "one worker, the policy changes, one fault": (8_802, 20_726),
+    "one worker, the policy changes, one dies": (2_453, 7_043),
+    "two people change the policy": (3_987, 11_950),
+    "the policy changes by force": (56_776, 152_937),
     "one sweep of anything, one fault, death": (2_446, 5_426),
     "one exclusive recovery of anything, one fault, death": (2_703, 6_108),
-    "confirmed, exclusive, one fault, death": (2_492, 5_584),
+    "confirmed, exclusive, one fault, death": (2_540, 5_680),
     "looking at anything": (798, 903),
     "two sweeps of anything": (8_386, 14_036),
     "two sweeps, one dies": (1_056, 3_098),
     "exclusive beside keeping, one dies": (3_988, 11_560),
     "two exclusive ones": (2_382, 4_046),
     "two targets": (6_716, 11_094),
-    "the owner at work, one dies": (1_946, 5_092),
-    "the owner at work, one fault": (20_092, 43_315),
+    "the owner at work, one dies": (1_949, 5_099),
+    "the owner at work, one fault": (20_127, 43_388),
     "beside an intent nobody can decide": (44, 42),
     "another target's intent nobody can decide": (264, 482),
 }
@@ -142,7 +142,7 @@ def own_calls(cluster: Cluster, world: ClusterWorld) -> tuple[list[Call], Cluste
 
 
 def after(cluster: Cluster, world: ClusterWorld, does: str) -> ClusterWorld:
-    """Give the world after the one move that does this."""
+    """Return the world after the one move that does this."""
     (found,) = [then for label, then in cluster.moves(world) if label.does == does]
     return found
 

@@ -13,7 +13,7 @@ from perago_simulation.world.state import COMPLETED, FAILED, RUNNING, World
 
 
 def _failed_under_its_claimant(_setting: Setting, world: World) -> str | None:
-    """Give a task that ended while the execution that claimed it still works."""
+    """Return a task that ended while the execution that claimed it still works."""
     for claim in world.claims:
         task, run = int(claim.task_id[1:]), int(claim.execution[1:])
         if world.tasks[task].status == FAILED and world.runs[run].fate == RUNNING:

@@ -7,7 +7,7 @@ import pytest
 from perago_core.attempt import ATTEMPT
 from perago_core.values import Backing
 from perago_simulation.explore.first_violation import STUCK
-from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, mutants, noticed_in
+from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, mutants, noticed_in, settings_of
 from perago_simulation.mutants.page import MutantOutcome, examine, kills, mutant_table
 from perago_simulation.mutants.survivors import REASONS
 from perago_simulation.mutants.tables import attempts, objection
@@ -23,6 +23,7 @@ RESIDUALS = {
     (Backing.LOCKED, "stranger, crash"): {"S-04b", "S-15"},
     (Backing.LOCKED, "foreign merge"): {"S-04b"},
     (Backing.LOCKED, "re-sent"): {"S-02", "S-02b", "S-04b"},
+    (Backing.LOCKED, "adopting, stranger, crash"): {"S-04b"},
 }
 
 
@@ -51,8 +52,8 @@ def test_the_production_table_keeps_what_the_mutants_are_judged_by(backing: Back
     if backing is Backing.SOFT:
         assert {"S-01", "S-16", "S-17"} <= baseline(setting(backing, **ENVIRONMENTS["duplicate"])).broken
         return
-    for name, more in ENVIRONMENTS.items():
-        assert baseline(setting(backing, **more)).broken == RESIDUALS.get((backing, name), set()), name
+    for name, of in settings_of(backing):
+        assert baseline(of).broken == RESIDUALS.get((backing, name), set()), name
 
 
 def test_the_production_table_has_its_steps_in_order_and_passes_validation() -> None:

@@ -36,7 +36,7 @@ from perago_core.values import Backing
 from perago_simulation.testing import strategies
 from perago_simulation.testing.state_machine import WorldMachine
 from perago_simulation.runs.embedding import Embedded
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.schedule import WorldCache
 from perago_simulation.world.settings import setting
 
 SETTING = setting(Backing.CONDITIONAL, attempts=1, crashes=0, losses=1, pauses=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import pickle
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from perago_simulation.world.capabilities import NEEDS, Capabilities, best_backi
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import Request, World
 from perago_simulation.world.store import Store
+from tests.conformance.support import attempt_of
 
 MAIN = Target("lake", "main")
 
@@ -60,28 +60,14 @@ def started(world: SimulatedWorld, backing: Backing, body: Body = edit, *, ledge
     polled = world.orchestrator().poll("worker", ("clean",), 1)
     assert isinstance(polled, Done)
     (task,) = polled.value
-    seen, place = task.snapshot, json.loads(task.input)["workspace"]
-    attempt = Attempt(
-        seen.workflow_id,
-        seen.task_id,
-        seen.retry_count,
-        task.logical_task,
-        task.number,
-        f"run of {seen.task_id} #{seen.poll_count}",
-        Target(place["repository"], place["branch"]),
-        CommitRef(place["ref"]),
-        backing,
-        worker_id=seen.worker_id,
-        started_at=seen.started_at,
-        poll_count=seen.poll_count,
-        ledger=ledger,
-    )
+    execution = f"run of {task.snapshot.task_id} #{task.snapshot.poll_count}"
+    attempt = attempt_of(task, execution, backing, ledger=ledger)
     world.workspace().accept(attempt, body)
     return attempt
 
 
 def history(world: SimulatedWorld, target: Target = MAIN) -> list[CommitRef]:
-    """Give the first-parent chain, newest first."""
+    """Return the first-parent chain, newest first."""
     repository = world.store().repository(target.repository)
     assert repository is not None
     refs = [repository.branches[target.branch].at]
@@ -277,7 +263,7 @@ def test_an_update_that_was_begun_begins_again_when_the_branch_changes() -> None
 
 
 def reached_in(backing: Backing, body: Body, *, ledger: bool) -> list[Failpoint]:
-    """Give every failpoint of an undisturbed run, in order."""
+    """Return every failpoint of an undisturbed run, in order."""
     world, ref = made(backing)
     world.orchestrator().start(("clean",), MAIN, ref)
     points: list[Failpoint] = []

@@ -13,7 +13,7 @@ from perago_core.machine.rows import Command
 from perago_core.values import Backing
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.safety import PROPERTIES, Judge, Property, When
-from perago_simulation.runs.world_cache import actor_of, fault_of
+from perago_simulation.runs.schedule import actor_of, fault_of
 from perago_simulation.world.model import Label, Model
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import COMPLETED, RUNNING, World

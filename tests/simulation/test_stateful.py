@@ -9,10 +9,10 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from perago_core.values import Backing
-from perago_simulation.runs.replay_line import model_of, read_line
-from perago_simulation.runs.schedule import carry_out
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.replay import model_of, read_line
+from perago_simulation.runs.schedule import WorldCache, carry_out
 from perago_simulation.testing import profiles, strategies
+from perago_simulation.testing.detection import EXAMPLES, RULES
 from perago_simulation.testing.state_machine import WorldMachine
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
@@ -49,20 +49,22 @@ def test_soft_is_broken_and_the_failure_prints_a_line_that_replays_it() -> None:
 
 
 def sized() -> settings:
-    """Give how hard the machine tries under the profile that is loaded: ten examples for one of another test.
+    """Give how hard the machine tries under the profile that is loaded: three examples for one of another test.
 
-    Few rules in each: a run is mostly its troubles and the way to rest.
+    Few rules in each: a run is mostly its troubles and the way to rest, and each example is many runs.
     """
-    return settings(profiles.CI, stateful_step_count=15, max_examples=10 * settings().max_examples)
+    return settings(profiles.CI, stateful_step_count=RULES, max_examples=3 * settings().max_examples)
 
 
 def test_the_machine_tries_as_hard_as_the_profile_says() -> None:
-    """``--hypothesis-profile=nightly`` must do something here too."""
+    """``--hypothesis-profile=nightly`` must do something here too; bugs are looked for in the size of every change."""
     assert TestWorld.settings.max_examples == sized().max_examples
     loaded = settings.get_current_profile_name()
     try:
         settings.load_profile("nightly")
-        assert sized().max_examples == 50_000
+        assert sized().max_examples == 15_000
+        settings.load_profile("ci")
+        assert sized().max_examples == EXAMPLES
     finally:
         settings.load_profile(loaded)
 

@@ -11,9 +11,8 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
-from perago_simulation.runs.replay_line import line_of, read_line
-from perago_simulation.runs.schedule import Chooser, Weighted, simulate
-from perago_simulation.runs.world_cache import ALLOWS, FAULTS, CachedWorld, WorldCache
+from perago_simulation.runs.replay import line_of, read_line
+from perago_simulation.runs.schedule import ALLOWS, FAULTS, CachedWorld, Chooser, Weighted, WorldCache, simulate
 from perago_simulation.testing import strategies
 from perago_simulation.testing.trouble import HOLD, SEND, Plan, Trouble, troubles
 from perago_simulation.world.model import Model
@@ -45,17 +44,18 @@ def test_trouble_is_of_a_kind_the_setting_allows(data: st.DataObject) -> None:
 def test_strangers_reruns_two_steps_and_a_second_workflow_are_drawn_by_default() -> None:
     """What is never drawn is never tried: each bound of the swarm is met."""
     bounds = {name for each in strategies.RARELY for name in each}
-    wanted = ("strangers", "requeues", "reruns", "resends", "terminations", "interrupts", "workflows")
+    wanted = ("strangers", "requeues", "reruns", "resends", "terminations", "interrupts", "workflows", "twins")
     assert bounds >= set(wanted)
     for name in wanted:
         find(strategies.settings(), lambda of, name=name: getattr(of, name) != getattr(setting(of.backing), name))  # type: ignore[misc]
     find(strategies.settings(), lambda of: of.steps > 1)
+    find(strategies.settings(), lambda of: of.adopts and not of.twins)
 
 
 def test_what_is_excused_is_a_registered_hole() -> None:
     registered = {(each["backing"], each["property"]) for each in json.loads(RESIDUALS.read_text("utf-8"))}
-    for backing, known in strategies.EXCUSED.items():
-        assert {(backing.value, name) for names in known.values() for name in names} <= registered
+    for promised_by, known in strategies.EXCUSED.items():
+        assert {(promised_by, name) for names in known.values() for name in names} <= registered
 
 
 def test_a_held_execution_moves_again_only_when_nobody_else_can() -> None:

@@ -79,7 +79,7 @@ def test_both_count_the_same(name: str) -> None:
 
 
 def our_steps(name: str, graph: TlcGraph) -> Counter[tuple[str, str, str]]:
-    """Give every move of the explorer's model as a step of the graph; each world must be a state of its own there."""
+    """Return every move of the explorer's model as a step of the graph; each world must be a state of its own there."""
     named = {value: key for key, value in graph.states.items()}
     watched = Watched(setting_of(CONFIGS[name]))
     seen: dict[World, str] = {world: named[state(world)] for world in watched.beginnings()}
@@ -146,7 +146,7 @@ def test_both_break_a_clause_after_equally_many_steps(name: str, clause: str) ->
 
 
 def actions() -> dict[str, str]:
-    """Give the actions of the specification that carry a row id, each with its text."""
+    """Return the actions of the specification that carry a row id, each with its text."""
     text = SPECIFICATION.read_text(encoding="utf-8")
     return {
         name: body

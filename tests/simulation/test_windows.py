@@ -10,17 +10,29 @@ import pytest
 
 from perago_core.values import Backing
 from perago_simulation.catalogue.ladder import ENVIRONMENTS
-from perago_simulation.catalogue.windows import ELSEWHERE, OUTCOMES, PATHS, PERTURBATIONS, WINDOWS, Window, windows
+from perago_simulation.catalogue.windows import (
+    ELSEWHERE,
+    OUTCOMES,
+    PATHS,
+    PERTURBATIONS,
+    WINDOWS,
+    Window,
+    paths,
+    windows,
+)
 from perago_simulation.properties.safety import PROPERTIES
-from perago_simulation.runs.replay import replay
-from perago_simulation.runs.replay_line import model_of, read_line
+from perago_simulation.runs.replay import model_of, read_line, replay
 
 TESTS = Path(__file__).parents[1]
 STRONG = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED)
 
 by_path = pytest.mark.parametrize("path", list(PATHS))
 by_ledger = pytest.mark.parametrize("ledger", [False, True], ids=["ledger-off", "ledger-on"])
-by_backing = pytest.mark.parametrize("backing", list(Backing), ids=lambda each: each.value)
+by_case = pytest.mark.parametrize(
+    ("backing", "path"),
+    [(backing, path) for backing in Backing for path in paths(backing)],
+    ids=lambda each: each.value if isinstance(each, Backing) else each,
+)
 
 
 @cache
@@ -60,12 +72,12 @@ def test_whatever_is_said_to_cover_something_exists() -> None:
 
 def test_an_execution_is_killed_wherever_a_window_is_named() -> None:
     """CW-01 to CW-34: a window that no run dies in would be covered by its name only."""
-    died = {window.waiting_for for backing in Backing for path in PATHS for window in found(backing, path, ledger=True)}
+    everywhere = [(backing, path) for backing in Backing for path in paths(backing)]
+    died = {window.waiting_for for case in everywhere for window in found(*case, ledger=True)}
     assert died == set(WINDOWS)
 
 
-@by_path
-@by_backing
+@by_case
 def test_every_run_replays_and_ends_where_it_says(backing: Backing, path: str) -> None:
     """A window is its list of choices: to the kill, and on to each thing that may come of it."""
     judges = {each.id: each.judge for each in PROPERTIES}
@@ -95,7 +107,7 @@ def test_dying_anywhere_breaks_nothing_on_a_strong_backing(backing: Backing, pat
     assert all("completes" in window.outcomes for window in all_of_them)
 
 
-@by_path
+@pytest.mark.parametrize("path", paths(Backing.SOFT))
 def test_soft_breaks_exactly_where_a_publication_is_on_its_way(path: str) -> None:
     """P-15: dying before the send or after the answer is harmless; a request that outlives its sender is not."""
     for window in found(Backing.SOFT, path, ledger=False):

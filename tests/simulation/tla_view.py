@@ -31,7 +31,7 @@ NOTHING = ("nothing",)
 
 
 def state(world: World) -> Tla:
-    """Give the state a world is. Executions, tasks, steps and strangers are counted from 1 there."""
+    """Return the state a world is. Executions, tasks, steps and strangers are counted from 1 there."""
     return record(
         head=_commit(world.head),
         names=frozenset((run + 1, _commit(at)) for run, at in world.names),
@@ -233,12 +233,12 @@ class Watched:
         return Step(fired.state, fired.commands)
 
     def beginnings(self) -> Iterator[World]:
-        """Give the worlds a run starts from."""
+        """Return the worlds a run starts from."""
         for _, world in self.model.beginnings():
             yield world
 
     def moves(self, world: World) -> Iterator[tuple[str, World]]:
-        """Give each move as the name of the action it is, and the world after it."""
+        """Return each move as the name of the action it is, and the world after it."""
         self._row = None
         for label, after in self.model.moves(world):
             yield self._action(label), after

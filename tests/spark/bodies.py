@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
-from perago_spark import Failed, Returned, SparkDatasets
+from perago_spark import BodyFailure, Returned, SparkDatasets
 from perago_worker.spark import call as call_task
 from tests.spark.faults import Marks, Striking
 
@@ -228,7 +228,7 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
 }
 
 
-def call(body: str, datasets: SparkDatasets, params: str) -> Returned | Failed:
+def call(body: str, datasets: SparkDatasets, params: str) -> Returned | BodyFailure:
     """Run a body of this file, or a task of a module as a worker does: one process serves the tests of both."""
     if ":" in body:
         return call_task(body, datasets, params)

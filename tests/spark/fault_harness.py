@@ -81,7 +81,7 @@ class FaultHarness:
         assert (len(rows), len(set(rows))) == (ROWS, ROWS)
 
     def java(self) -> int:
-        """Give the Java below the one body that runs: the driver's."""
+        """Return the Java below the one body that runs: the driver's."""
         (body,) = self.bodies.running()
         found = [each for each in descendants(body) if _is_java(each)]
         assert found, "the body has no Java"

@@ -49,7 +49,7 @@ class Marks:
         return sum(each.split()[0] == word for each in self.told())
 
     def first(self, name: str) -> bool:
-        """Say whether nobody has been here before."""
+        """Return whether nobody has been here before."""
         try:
             (self.folder / name).touch(exist_ok=False)
         except FileExistsError:
@@ -69,7 +69,7 @@ class Marks:
         self.tell("released")
 
     def detail(self, word: str) -> str:
-        """Give what was said with a word, the first time."""
+        """Return what was said with a word, the first time."""
         return next(each.split()[1] for each in self.told() if each.split()[0] == word)
 
     def wait(self, word: str, times: int = 1, longest: float = LONGEST) -> None:

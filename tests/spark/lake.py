@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
@@ -16,6 +18,12 @@ from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_local.git.store import GitStore
 from perago_simulation.ports import SimulatedWorld
 from perago_spark import ReadPlace, SparkWorkspace, WritePlace
+from perago_spark.api.datasets import DatasetScope, SparkDatasets
+from tests.support.attempts import pinned
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 MAIN = Target("lake", "main")
 
@@ -47,7 +55,7 @@ class Lake:
 
     @property
     def head(self) -> CommitRef:
-        """Give the commit the target stands at."""
+        """Return the commit the target stands at."""
         ref: CommitRef = done(self.store.head(self.target)).commit.ref
         return ref
 
@@ -58,7 +66,7 @@ class Lake:
 
     @property
     def staging(self) -> str:
-        """Give the name that ``stage`` opened last."""
+        """Return the name that ``stage`` opened last."""
         return staging_name(self.target, "lake/stage", self.names, 0, "stage", "by-hand")
 
     def stage(self, at: CommitRef | None = None) -> Sink:
@@ -76,11 +84,11 @@ class Lake:
     def writing(
         self, sink: Sink, folder: str, write: str, *, at: CommitRef | None = None, by: tuple[str, ...] = ()
     ) -> dict[str, str]:
-        """Give the options of a write."""
+        """Return the options of a write."""
         return WritePlace(self.source(at), sink, folder, write, by).options()
 
     def reading(self, ref: CommitRef, folder: str, *columns: str) -> dict[str, str]:
-        """Give the options of a read."""
+        """Return the options of a read."""
         return ReadPlace(self.source(ref), folder, columns or None).options()
 
     def attempt(self, task: str, *, read_only: bool = False) -> Attempt:
@@ -89,25 +97,11 @@ class Lake:
         orchestrator.start((task,), self.target, self.head)
         self.names += 1
         (assignment,) = done(orchestrator.poll(f"worker-{self.names}", (task,), 1))
-        seen = assignment.snapshot
-        return Attempt(
-            workflow_id=seen.workflow_id,
-            task_id=seen.task_id,
-            retry_count=seen.retry_count,
-            logical_task=assignment.logical_task,
-            number=assignment.number,
-            execution=f"run-{self.names}",
-            target=self.target,
-            input=self.head,
-            backing=self.backing,
-            worker_id=seen.worker_id,
-            started_at=seen.started_at,
-            poll_count=seen.poll_count,
-            read_only=read_only,
-        )
+        execution = f"run-{self.names}"
+        return pinned(assignment, execution, self.target, self.head, self.backing, read_only=read_only)
 
     def ports(self, workspace: Workspace, store: Store | None = None) -> Ports:
-        """Give the ports of one execution; ``store``: the lake's own with something around it."""
+        """Return the ports of one execution; ``store``: the lake's own with something around it."""
         return Ports(
             orchestrator=self.world.orchestrator(),
             store=store or self.store,
@@ -130,3 +124,41 @@ class Lake:
         """Name the staging names that exist."""
         names: tuple[str, ...] = done(self.store.staging_names(self.target.repository))
         return names
+
+
+# ---- Data sets as a body has them, in this process: each task reads the head, and what it wrote becomes the head.
+
+
+def datasets(spark: SparkSession, lake: Lake, at: CommitRef, *, maintenance: bool = False) -> SparkDatasets:
+    """Return the data sets of a task that reads this commit; its staging name begins at the first write."""
+    given = DatasetScope(f"run-{lake.names}", lake.source(at), "", read_only=False, maintenance=maintenance)
+    return SparkDatasets(spark, given, lambda: lake.stage(at))
+
+
+class TaskRunner:
+    """A lake whose commits are made one after the other by tasks of this process."""
+
+    def __init__(self, spark: SparkSession, lake: Lake) -> None:
+        self.spark = spark
+        self.lake = lake
+        self.at = lake.head
+
+    @contextmanager
+    def task(self, *, maintenance: bool = False) -> Generator[SparkDatasets]:
+        """Run a task; if it ends well and has changed something, its commit is what the next one reads."""
+        ws = datasets(self.spark, self.lake, self.at, maintenance=maintenance)
+        yield ws
+        assert ws.unfinished == ()
+        if ws.changed:
+            made = self.lake.committed()
+            assert made is not None
+            self.at = made
+
+    def rows(self, name: str) -> list[int]:
+        """Read the column ``id`` of a data set, sorted."""
+        found = datasets(self.spark, self.lake, self.at).read(name).select("id").collect()
+        return sorted(each["id"] for each in found)
+
+    def files(self, name: str) -> int:
+        """Count the data files of a data set."""
+        return sum(each.startswith(f"{name}/") and each.endswith(".parquet") for each in self.lake.paths(self.at))

@@ -93,7 +93,7 @@ def frozen_in_commit(harness: FaultHarness, java: int, running: Running) -> None
 
 
 def is_gone(pid: int) -> bool:
-    """Say whether a process has ended, whoever has yet to take note of it."""
+    """Return whether a process has ended, whoever has yet to take note of it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:

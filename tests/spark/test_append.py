@@ -1,17 +1,23 @@
-"""Incremental appends: what is there stays, what comes is counted, and a promise about it is kept or nothing is."""
+"""Data sets as a body writes them: appends, figures taken while rows are written, and checks of what was written."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perago_spark import DatasetError, Rows, exactly
+from perago_spark import DatasetError, Rows, SparkDatasets, exactly, require_columns, require_only_columns, require_rows
+from perago_spark.api.datasets import observing
 from perago_spark.format.layout import MARK
-from tests.spark.lake import Lake, done
-from tests.spark.task_runner import TaskRunner, datasets
+from perago_spark.format.seal import dataset_of
+from perago_worker.api.guardrails import check
+from tests.spark.frames import numbers
+from tests.spark.lake import Lake, TaskRunner, datasets, done
 
 pytest.importorskip("pyspark")
+
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -62,3 +68,104 @@ def test_rows_of_files_without_a_seal_are_not_guessed(spark: SparkSession, lake:
     assert at is not None
     with pytest.raises(DatasetError, match="a data set with seals"):
         datasets(spark, lake, at).rows("old")
+
+
+# ---- Figures taken while rows are written: those of the rows that were staged, however often tasks ran (acceptance 9).
+
+
+@pytest.mark.parametrize("via", ["arrow", "native"])
+def test_figures_are_those_of_what_was_staged_although_tasks_failed(
+    spark: SparkSession,
+    lake: Lake,
+    tmp_path: Path,
+    via: Any,  # noqa: ANN401  a literal
+) -> None:
+    """Acceptance 9: each of the four tasks fails once after its rows, and is run again. The seal says the same."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; only with Spark
+
+    marks = str(tmp_path / "marks")
+    Path(marks).mkdir()
+
+    def fails_once(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        from pyspark import TaskContext  # noqa: PLC0415  in the task
+
+        yield from batches
+        task = TaskContext.get()
+        assert task is not None
+        mark = Path(marks) / str(task.partitionId())
+        if not mark.exists():
+            mark.touch()
+            raise OSError("once")
+
+    frame: Any = numbers(spark, 1000, 4)
+    shaky = frame.mapInArrow(fails_once, frame.schema)
+    ws = datasets(spark, lake, lake.head)
+    figures = {"sum": F.sum("id"), "last": F.max("name"), "unnamed": F.count_if(F.isnull("name"))}
+    ws.write("orders", shaky, observe=figures, via=via)
+    assert len(list(Path(marks).iterdir())) == 4
+    found = ws.observed("orders")
+    assert (found.rows, dict(found.values)) == (1000, {"sum": 499500, "last": "n999", "unnamed": 0})
+    (seal,) = dataset_of(lake.source(lake.committed()), "orders/").seals
+    assert (seal.rows, sum(each.rows for each in seal.files)) == (found.rows, found.rows)
+
+
+@pytest.mark.parametrize("via", ["arrow", "native"])
+def test_an_empty_frame_has_figures_too(spark: SparkSession, lake: Lake, via: Any) -> None:  # noqa: ANN401  a literal
+    """Spark may plan no task at all for it; nobody must wait for figures that never come."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; only with Spark
+
+    ws = datasets(spark, lake, lake.head)
+    written = ws.write("orders", spark.range(10).where("false"), observe={"sum": F.sum("id")}, via=via)
+    assert (written.rows, dict(written.values)) == (0, {"sum": None})
+
+
+def test_nothing_is_observed_that_nobody_asked_for(spark: SparkSession) -> None:
+    frame = spark.range(3)
+    watched, told = observing(frame, {})
+    assert watched is frame
+    assert told(3) == {}
+
+
+def test_rows_that_were_observed_and_not_sealed_are_refused(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; only with Spark
+
+    watched, told = observing(spark.range(3), {"least": F.min("id")})
+    watched.collect()
+    with pytest.raises(DatasetError, match="as many rows observed as sealed: 4; found 3"):
+        told(4)
+
+
+# ---- Schema checks as post-conditions: what was written is held against what was wanted, column by column.
+
+
+@pytest.fixture
+def ws(spark: SparkSession, lake: Lake) -> SparkDatasets:
+    found = datasets(spark, lake, lake.head)
+    found.write("orders", numbers(spark, 20, 2))
+    return found
+
+
+def test_checks_pass_on_what_they_want_and_name_each_difference(ws: SparkDatasets) -> None:
+    for passing in (
+        require_columns("orders", id="bigint", name="string"),
+        require_only_columns("orders", name="string", k="int", id="bigint"),
+        require_rows("orders", 20, 20),
+    ):
+        assert check(passing, ws) is None
+    with pytest.raises(DatasetError) as caught:
+        require_columns("orders", id="int", day="date", k="int")(ws)
+    assert "expected columns id: int, day: date, k: int of 'orders'; found id: bigint; day: missing." in str(
+        caught.value
+    )
+    with pytest.raises(DatasetError, match="name: string is too many"):
+        require_only_columns("orders", id="bigint", k="int")(ws)
+    with pytest.raises(DatasetError, match="expected at least 21 row"):
+        require_rows("orders", 21)(ws)
+
+
+def test_a_check_on_what_was_never_written_objects(ws: SparkDatasets) -> None:
+    """A body that forgets its output must not pass for want of anything to look at."""
+    for each in (require_columns("totals", id="bigint"), require_rows("totals")):
+        objection = check(each, ws)
+        assert objection is not None
+        assert "a data set this body has written: ['orders']; found 'totals'" in objection

@@ -1,7 +1,9 @@
-"""The ``perago`` data source on a real Spark and the embedded store: what is staged, and what never is."""
+"""The ``perago`` data source on a real Spark and the embedded store: what is staged, what is read, and every type."""
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -10,10 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from perago_core.ports import Sink, Stored
+from perago_core.values import CommitRef
+from perago_spark import ReadPlace
 from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import DatasetError
 from perago_spark.format import layout
+from perago_spark.format.pruning import Condition
 from perago_spark.format.seal import discrepancy
+from perago_spark.source.options import WritePlace
 from tests.spark.lake import MAIN, Lake, done
 
 pytest.importorskip("pyspark")
@@ -24,7 +30,8 @@ from pyspark.sql import functions as F  # noqa: N812  Spark's custom
 from perago_spark.format.arrow import Batch, pa, pq
 from perago_spark.format.parquet import Uploads
 from perago_spark.format.schema import plain_schema
-from perago_spark.source.data_source import PeragoWriter, Uploaded
+from perago_spark.source import native
+from perago_spark.source.data_source import Files, PeragoReader, PeragoWriter, Uploaded
 from perago_spark.source.options import write_place
 from tests.spark.frames import numbers, read, write
 
@@ -204,3 +211,221 @@ def test_appending_no_rows_changes_nothing(spark: SparkSession, lake: Lake) -> N
     options = lake.writing(lake.store.sink(MAIN, "again"), "orders/", "w-2", at=first)
     numbers(spark, 0).write.format("perago").mode("append").options(**options).save()
     assert done(lake.store.commit(MAIN, "again", "nothing")) is None
+
+
+# ---- The ``perago`` data source on a real Spark and the embedded store: what is read, and what is refused in words.
+
+
+def test_columns_are_read_alone_and_in_the_order_asked_for(spark: SparkSession, lake: Lake) -> None:
+    ref = write(lake, numbers(spark, 10), "w-1")
+    assert ref is not None
+    assert read(spark, lake, ref, "name", "id").columns == ["name", "id"]
+
+
+def test_files_of_others_are_read_and_overwritten_but_not_added_to(spark: SparkSession, lake: Lake) -> None:
+    """Parquet that another tool has put there has no seals: its columns are those of its first file and its folders."""
+    sink = lake.stage()
+    for day in ("a", "b"):
+        data = BytesIO()
+        pq.write_table(pa.table({"id": pa.array(range(10), pa.int64())}), data)
+        data.seek(0)
+        done(sink.link((done(sink.put(f"orders/day={day}/data.parquet", data)),)))
+    ref = lake.committed()
+    assert ref is not None
+    found = read(spark, lake, ref)
+    assert (found.columns, found.count(), found.where("day = 'b'").count()) == (["id", "day"], 20, 10)
+    again = lake.stage()
+    options = lake.writing(again, "orders/", "w-1", at=ref)
+    with pytest.raises(Exception, match="perago") as raised:
+        found.write.format("perago").mode("append").options(**options).save()
+    assert "found 2 file(s) without one" in str(explained(raised.value))
+
+
+def test_partitioned_files_lie_in_folders_that_spark_reads_by_itself(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    odd = (
+        numbers(spark, 30)
+        .withColumn("day", F.date_add(F.lit(dt.date(2024, 5, 1)), F.col("k")))
+        .withColumn("place", F.when(F.col("k") == 0, "a/b=c d%").when(F.col("k") == 1, "é").otherwise(None))
+    )
+    ref = write(lake, odd, "w-1", by=("day", "place"))
+    assert ref is not None
+    found = read(spark, lake, ref)
+    assert found.columns == odd.columns
+    assert found.exceptAll(odd).count() == odd.exceptAll(found).count() == 0
+    for each in done(lake.source(ref).list("orders/")):
+        with done(lake.source(ref).get(each.path)) as stream:
+            place = tmp_path / "copy" / each.path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(stream.read())
+    native = spark.read.parquet(str(tmp_path / "copy" / "orders")).select(*odd.columns)
+    assert native.exceptAll(odd).count() == odd.exceptAll(native).count() == 0
+
+
+def test_filters_leave_files_unread(spark: SparkSession, lake: Lake) -> None:
+    """Filter push-down reads fewer bytes: files whose ranges cannot match are not opened at all."""
+
+    ref = write(lake, numbers(spark, 4000, parts=4), "w-1")
+    assert ref is not None
+
+    def bytes_read(*conditions: Condition) -> int:
+        place = ReadPlace(lake.source(ref), "orders/", None, conditions)
+        planned = PeragoReader(place, numbers(spark).schema).partitions()
+        return sum(file.bytes for each in planned if isinstance(each, Files) for file in each.files)
+
+    everything = bytes_read()
+    assert 0 < bytes_read(Condition("id", ">=", (3500,))) < everything / 3
+    assert bytes_read(Condition("id", "=", (5000,))) == 0
+    assert bytes_read(Condition("id", "in", (10, 3999))) < everything
+    assert bytes_read(Condition("unknown", "=", (1,))) == everything
+
+
+def test_a_frame_used_with_one_filter_still_has_all_rows_without_it(spark: SparkSession, lake: Lake) -> None:
+    """Spark 4.3.0 plans a relation's pushed filters into its next query; a source that took them lost 667 rows."""
+    ref = write(lake, numbers(spark), "w-1")
+    assert ref is not None
+    frame = read(spark, lake, ref)
+    assert [frame.where("k = 1").count(), frame.count(), frame.where("k = 2").count()] == [333, 1000, 333]
+
+
+OTHER_COLUMNS = {
+    "id|k": "name: string is missing",
+    "id|cast(k as string) k|name": "k: string instead of integer",
+    "id|k|name|1 as new": "new: integer is new",
+    "name|k|id": "them in another order: name, k, id",
+}
+
+
+@pytest.mark.parametrize("columns", OTHER_COLUMNS)
+def test_an_append_with_other_columns_says_which(spark: SparkSession, lake: Lake, columns: str) -> None:
+    first = write(lake, numbers(spark, 10), "w-1")
+    assert first is not None
+    done(lake.store.open_staging(MAIN, "again", first))
+    options = lake.writing(lake.store.sink(MAIN, "again"), "orders/", "w-2", at=first)
+    with pytest.raises(Exception, match="perago") as raised:
+        numbers(spark, 10).selectExpr(*columns.split("|")).write.format("perago").mode("append").options(
+            **options
+        ).save()
+    reason = str(explained(raised.value))
+    assert OTHER_COLUMNS[columns] in reason
+    assert "mode='overwrite'" in reason
+    assert "\n" not in reason
+
+
+def test_a_missing_data_set_and_a_missing_column_are_explained(spark: SparkSession, lake: Lake) -> None:
+    with pytest.raises(Exception, match="perago") as raised:
+        read(spark, lake, lake.head)
+    assert "expected a data set in 'orders/'; found nothing there" in str(explained(raised.value))
+    ref = write(lake, numbers(spark, 10), "w-1")
+    assert ref is not None
+    with pytest.raises(Exception, match="perago") as raised:
+        read(spark, lake, ref, "id", "nmae")
+    assert "which has id, k, name; found nmae" in str(explained(raised.value))
+
+
+def test_options_made_by_hand_are_explained(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match="perago") as raised:
+        spark.read.format("perago").load()
+    assert "expected the option 'sourceToken'; found none" in str(explained(raised.value))
+
+
+# ---- What goes in comes out, by either route: every type, no rows, tasks without rows, ten thousand tasks.
+
+
+NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
+
+
+@pytest.fixture(params=["arrow", "native"])
+def via(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def written(lake: Lake, frame: DataFrame, via: str, *by: str) -> CommitRef:
+    place = WritePlace(lake.source(), lake.stage(), "orders/", "w-1", by)
+    if via == "native":
+        native.write(frame, place, overwrite=True)
+    else:
+        frame.write.format("perago").mode("overwrite").options(**place.options()).save()
+    assert discrepancy(done(place.sink.list("orders/"))) is None
+    ref = lake.committed()
+    assert ref is not None
+    return ref
+
+
+def test_every_type_comes_back_as_it_was(spark: SparkSession, lake: Lake, via: str) -> None:
+    """Nulls, decimals of every width, times with and without zone, nested, empty texts, columns that are never null."""
+    rows: list[Any] = [
+        (1, decimal.Decimal("12.50"), NOON, dt.date(2024, 5, 1), [1, None], {"a": 1}, (1, "x")),
+        (None, None, None, None, None, None, None),
+        (3, decimal.Decimal("-0.01"), NOON.replace(year=1969), dt.date(1, 1, 1), [], {}, (None, "")),
+    ]
+    columns = "a long, b decimal(10,2), c timestamp, d date, e array<int>, f map<string,int>, g struct<x:int,y:string>"
+    plain: DataFrame = cast("Any", spark).createDataFrame(rows, columns)
+    rich = plain.withColumns(
+        {
+            "h": F.col("c").cast("timestamp_ntz"),
+            "i": F.encode(F.lit("é"), "utf-8"),
+            "j": F.lit(float("nan")),
+            "k": F.lit(7),
+            "l": F.lit(dt.datetime(1, 1, 1, tzinfo=dt.UTC)),
+            "m": F.lit(decimal.Decimal("9" * 38)),
+            "n": F.array(F.struct(F.lit(1).alias("p"), F.array(F.col("a")).alias("q"))),
+            "o": F.lit(3).cast("tinyint"),
+            "p": F.lit(0.1).cast("float"),
+            "q": F.col("a").isNull(),
+        }
+    )
+    found = read(spark, lake, written(lake, rich, via))
+    assert found.columns == rich.columns
+    # Nullability is not kept: a folder of files cannot promise it for those that are added tomorrow.
+    nullable: Any = [each.dataType.simpleString() for each in rich.schema]
+    assert [each.dataType.simpleString() for each in found.schema] == nullable
+    assert all(each.nullable for each in found.schema)
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, rich.collect()))
+
+
+def test_a_point_in_time_is_the_same_whatever_zone_the_session_speaks(
+    spark: SparkSession, lake: Lake, via: str
+) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        frame = spark.sql("select timestamp'2024-05-01 12:00:00 Europe/Berlin' t, timestamp_ntz'2024-05-01 12:00:00' n")
+        ref = written(lake, frame, via)
+        found = read(spark, lake, ref).selectExpr("unix_micros(t)", "cast(n as string)").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+    assert [tuple(each) for each in found] == [(1_714_557_600_000_000, "2024-05-01 12:00:00")]
+
+
+def test_an_empty_frame_is_a_data_set_with_columns(spark: SparkSession, lake: Lake, via: str) -> None:
+    found = read(spark, lake, written(lake, numbers(spark, 0), via))
+    assert (found.columns, found.count()) == (["id", "k", "name"], 0)
+
+
+def test_an_empty_frame_with_partitions_is_one_too(spark: SparkSession, lake: Lake, via: str) -> None:
+    found = read(spark, lake, written(lake, numbers(spark, 0), via, "k"))
+    assert (found.columns, found.count()) == (["id", "k", "name"], 0)
+
+
+def test_tasks_without_rows_add_nothing(spark: SparkSession, lake: Lake, via: str) -> None:
+    found = read(spark, lake, written(lake, numbers(spark, 3, parts=8), via))
+    assert sorted(each.id for each in found.collect()) == [0, 1, 2]
+
+
+def test_the_messages_of_ten_thousand_tasks_make_one_seal(spark: SparkSession, lake: Lake) -> None:
+    """Every tenth has rows. ``tests/cluster`` runs the ten thousand tasks for real."""
+    sink = lake.stage()
+    place = WritePlace(lake.source(), sink, "orders/", "w-1", ())
+    writer = PeragoWriter(place, plain_schema(spark.range(1).schema.json()), overwrite=True)
+
+    def message(task: int) -> Uploaded:
+        batch = pa.record_batch({"id": pa.array([] if task % 10 else [task], pa.int64())})
+        return Uploaded(Uploads(sink, "orders/", (), lambda: f"part-{task:05d}.w-1.{task}-0.parquet").write([batch]))
+
+    writer.commit([message(task) for task in range(10_000)])
+    ref = lake.committed()
+    assert ref is not None
+    found = read(spark, lake, ref)
+    assert (found.count(), found.distinct().count()) == (1000, 1000)

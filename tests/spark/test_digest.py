@@ -1,8 +1,10 @@
-"""The digest of rows: blind to order and batches, and to nothing else."""
+"""The format of a data set: a digest blind to order and batches and to nothing else, and how rows become files."""
 
 from __future__ import annotations
 
 import decimal
+from io import BytesIO
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,8 +15,10 @@ from perago_spark.format.seal import combined
 
 pytest.importorskip("pyarrow")
 
-from perago_spark.format.arrow import Batch, pa
+from perago_spark.format.arrow import Batch, pa, pq
 from perago_spark.format.digest import row_digest
+from perago_spark.format.parquet import Uploads
+from tests.spark.lake import Lake, done
 
 SCHEMA = pa.schema(
     [
@@ -98,3 +102,36 @@ def test_every_byte_of_a_text_counts_wherever_the_text_stands(length: int) -> No
     together = row_digest(batch(company))
     assert together == combined(*(row_digest(batch([each])) for each in company))
     assert row_digest(batch(company).slice(1, 1)) == digests[text]
+
+
+# ---- How rows are laid out: small batches become large row groups, and a full file is followed by another.
+
+
+BATCH = pa.RecordBatch.from_pydict({"id": list(range(100)), "name": [f"row {number}" for number in range(100)]})
+
+
+def groups(lake: Lake, batches: int, **limits: int) -> list[int]:
+    """Write so many batches; give the row groups of each file."""
+    numbers = count()
+    sink = lake.stage()
+    written = Uploads(sink, "orders/", (), lambda: f"part-{next(numbers)}.parquet", **limits).write([BATCH] * batches)
+    done(sink.link(tuple(stored for stored, _ in written)))
+    at = lake.committed()
+    assert at is not None
+    found: list[int] = []
+    for stored, file in written:
+        with done(lake.source(at).get(stored.path)) as stream:
+            read = pq.ParquetFile(BytesIO(stream.read()))
+        assert read.metadata.num_rows == file.rows
+        found.append(read.num_row_groups)
+    assert sum(file.rows for _, file in written) == batches * BATCH.num_rows
+    return found
+
+
+def test_small_batches_become_one_row_group(lake: Lake) -> None:
+    """A group for each of Spark's batches takes three times as long to write, and more to read."""
+    assert groups(lake, 50) == [1]
+
+
+def test_a_full_file_is_followed_by_another(lake: Lake) -> None:
+    assert len(groups(lake, 50, full=1_000)) > 1

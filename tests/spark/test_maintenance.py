@@ -22,8 +22,7 @@ from perago_worker.api.errors import TaskDefinitionError
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import task
 from perago_worker.spark import spark_tasks
-from tests.spark.lake import MAIN, Lake, done
-from tests.spark.task_runner import TaskRunner, datasets
+from tests.spark.lake import MAIN, Lake, TaskRunner, datasets, done
 
 pytest.importorskip("pyspark")
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Works:
         return found
 
     def total(self) -> tuple[int, int]:
-        """Give rows and files of the data set at the head, as its seals have them; the listing is checked too."""
+        """Return rows and files of the data set at the head, as its seals have them; the listing is checked too."""
         found = dataset_of(self.lake.source(), "sales/orders/")
         return sum(each.rows for each in found.seals), len(found.data)
 

@@ -16,8 +16,7 @@ from attrs import frozen
 from perago_core.values import CommitRef
 from perago_spark.format.pruning import OPERATIONS, condition, may_match
 from perago_spark.format.seal import DataFile, dataset_of
-from tests.spark.lake import Lake, done
-from tests.spark.task_runner import TaskRunner, datasets
+from tests.spark.lake import Lake, TaskRunner, datasets, done
 
 pytest.importorskip("pyspark")
 
@@ -127,7 +126,7 @@ def answered(rows: DataFrame, filters: list[Filter]) -> Iterator[Answer]:
 
 
 def askable(rows: DataFrame) -> Iterator[tuple[Filter, ...]]:
-    """Give what Spark compares at all; a day and a number, it does not."""
+    """Return what Spark compares at all; a day and a number, it does not."""
     for group in GROUPS:
         with suppress(AnalysisException):
             rows.select(*(column(*each) for each in group))
@@ -136,7 +135,7 @@ def askable(rows: DataFrame) -> Iterator[tuple[Filter, ...]]:
 
 @contextmanager
 def ansi(spark: SparkSession, *, enabled: bool) -> Generator[DataFrame]:
-    """Give the table to a Spark that refuses what cannot be cast, or lets it meet no filter."""
+    """Return the table to a Spark that refuses what cannot be cast, or lets it meet no filter."""
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", str(enabled).lower())
     rows = table(spark).coalesce(1).cache()

@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[1]
 
 @cache
 def marked() -> Mapping[str, tuple[str, ...]]:
-    """Give for each clause the tests marked with it, as ``folder/module::name``, in alphabetical order."""
+    """Return for each clause the tests marked with it, as ``folder/module::name``, in alphabetical order."""
     found: dict[str, list[str]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         module = path.relative_to(TESTS).with_suffix("").as_posix()

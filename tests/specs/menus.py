@@ -181,7 +181,9 @@ ARMED = _intent(MAIN)
 CONFIRMED = evolve(
     ARMED, state=IntentState.CONFIRMED, targets=tuple(evolve(each, confirmed=OWN) for each in ARMED.targets)
 )
-INTENTS = (ARMED, CONFIRMED, _intent(MAIN, OTHER), _intent(OTHER))
+#: Nobody claims under ``soft``, and nobody adopts.
+SOFT = evolve(CONFIRMED, backing=Backing.SOFT)
+INTENTS = (ARMED, CONFIRMED, _intent(MAIN, OTHER), _intent(OTHER), SOFT)
 
 _TASK = TaskSnapshot("workflow-1", "task-1", 0, TaskStatus.COMPLETED, result_execution="run-1", result_ref=OWN)
 

@@ -28,7 +28,7 @@ from tests.core import attempts
 from tests.specs import menus
 from tests.specs.walking import AnyState, Menu, Move, Way, reachable, shortest_ways, straight_way, without_beginnings
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @frozen
@@ -53,13 +53,13 @@ MACHINES: Mapping[str, Table[Any, Any]] = MappingProxyType({name: each.table for
 
 @cache
 def states(name: str) -> frozenset[AnyState]:
-    """Give every state of a machine that the events of its menu lead to."""
+    """Return every state of a machine that the events of its menu lead to."""
     source = SOURCES[name]
     return reachable(source.table, source.subjects, source.menu)
 
 
 def vectors(name: str) -> Mapping[str, Any]:
-    """Give everything an implementation of this machine is checked by.
+    """Return everything an implementation of this machine is checked by.
 
     A vector is a subject, what the start gives, and steps: what happens, and what must follow. The step that ends the
     machine has the ``outcome``. Those under ``refused`` hold one event that must be rejected and change nothing: the
@@ -119,7 +119,7 @@ def _plain(commands: Iterable[Command]) -> list[Any]:
 
 
 def _refused(name: str) -> Iterable[Mapping[str, Any]]:
-    """Give an event too early, one twice, one after the end, and one that belongs to another machine."""
+    """Return an event too early, one twice, one after the end, and one that belongs to another machine."""
     source = SOURCES[name]
     ways = _ways(name).values()
     longest = max(ways, key=lambda way: len(way.moves))
@@ -134,7 +134,7 @@ def _refused(name: str) -> Iterable[Mapping[str, Any]]:
 
 
 def _is_refused(source: Source, way: Way, index: int, event: Event) -> bool:
-    """Say whether the event is rejected after so many events of the way."""
+    """Return whether the event is rejected after so many events of the way."""
     state = way.moves[index - 1].state if index else source.table.start(way.subject).state
     try:
         source.table.fire(state, event)

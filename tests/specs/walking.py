@@ -45,7 +45,7 @@ class Way(NamedTuple):
         return tuple(move.row for move in self.moves)
 
     def begins(self, other: Way) -> bool:
-        """Say whether the other way begins with the whole of this one."""
+        """Return whether the other way begins with the whole of this one."""
         return self.subject == other.subject and self.events == other.events[: len(self.moves)]
 
 
@@ -86,7 +86,7 @@ def shortest_ways(table: Table[Any, Any], subjects: Iterable[object], menu: Menu
 
 
 def reachable(table: Table[Any, Any], subjects: Iterable[object], menu: Menu) -> frozenset[AnyState]:
-    """Give every state that the events of the menu lead to from the start of any subject."""
+    """Return every state that the events of the menu lead to from the start of any subject."""
     waiting = [table.start(subject).state for subject in subjects]
     seen = set(waiting)
     while waiting:

@@ -10,10 +10,10 @@ from typing import Any
 
 from examples.orders.story import TARGET, Ending
 from perago_core.answers import Answer, Done
+from perago_core.pipelines import AttemptView, PipelineView
 from perago_core.values import CommitRef, TaskStatus
 from perago_spark.format.arrow import pa, pq
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import AttemptView, PipelineView
 from perago_worker.stack import Stack, open_stack
 
 MONDAY = date(2026, 1, 5)

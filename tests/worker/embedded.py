@@ -12,16 +12,16 @@ from typing import Any
 from attrs import evolve, frozen
 
 from perago_core.answers import Answer, Done
+from perago_core.pipelines import Pipelines
 from perago_core.ports import Assignment
 from perago_core.results import Outcome
 from perago_core.values import CommitRef
 from perago_worker.api.registry import Registry, load_tasks
 from perago_worker.config.load import load
 from perago_worker.config.settings import PipelineSettings, StepSettings
-from perago_worker.pipelines.protocol import Pipelines, pipelines_of
 from perago_worker.runtime.assembly import Assembled, assemble
 from perago_worker.runtime.attempt import Runtime
-from perago_worker.stack import Stack
+from perago_worker.stack import Stack, pipelines_of
 from tests.worker.projects import IMPATIENT, MAIN, Project, create, new_project
 
 _WAIT = 60.0

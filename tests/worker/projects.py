@@ -18,12 +18,12 @@ from attrs import frozen
 from typer.testing import CliRunner
 
 from perago_core.answers import Answer, Done
+from perago_core.pipelines import PipelineView
 from perago_core.values import CommitRef, Target
+from perago_local.orchestrator.pipelines import EmbeddedPipelines
 from perago_worker.cli import app, console
 from perago_worker.config.load import load
-from perago_worker.pipelines.embedded import EmbeddedPipelines
-from perago_worker.pipelines.protocol import PipelineView, pipelines_of
-from perago_worker.stack import Stack, open_stack
+from perago_worker.stack import Stack, open_stack, pipelines_of
 
 MAIN = Target("lake", "main")
 _NUMBERS = count(1)
@@ -201,7 +201,7 @@ def create(stack: Stack, target: Target = MAIN) -> CommitRef:
 def killed_run(project: Project) -> str:
     """Run ``both`` with a first worker that is killed right after it has published, and give the workflow's id.
 
-    The worker that follows finds the publication abandoned and replaces it.
+    The worker that follows finds the publication and reports it.
     """
     stack = project.stack()
     first = create(stack)

@@ -40,7 +40,50 @@ def keys(name: str, says: str, *paths: str) -> Case:
     return Case(name, "write", says, files=dict.fromkeys(paths, b"odd"))
 
 
+def refs(*found: str) -> tuple[Case, ...]:
+    """Name what is no commit, though git or a shell would make something of it."""
+    return tuple(Case(f"ref: {ref[:20]!r}", "write", "could not be listed", placed(ref=ref)) for ref in found)
+
+
+def branches(*found: str) -> tuple[Case, ...]:
+    return tuple(Case(f"branch: {name[:20]!r}", "write", "no such branch", placed(branch=name)) for name in found)
+
+
+def repositories(*found: str) -> tuple[Case, ...]:
+    return tuple(
+        Case(f"repository: {name[:20]!r}", "write", "could not be listed", placed(repository=name)) for name in found
+    )
+
+
+def written(text: str) -> Input:
+    return lambda _ref: text
+
+
+def documents(says: str, **found: str) -> tuple[Case, ...]:
+    return tuple(terminal(f"input: {name}", "write", says, written(text)) for name, text in found.items())
+
+
+def parameters(says: str, **found: object) -> tuple[Case, ...]:
+    return tuple(terminal(f"params: {name}", "write", says, given(value)) for name, value in found.items())
+
+
 CASES = (
+    *refs("main~1", "HEAD", "--upload-pack=x", "..", "refs/heads/main", "main@{0}", ":/x", "main:data/a.txt"),
+    *refs("A" * 40, "a" * 39, "0" * 64, "1" * 1_000_000, "\u202e", "\ud800", "@", "^main"),
+    *branches(
+        "../main", "main.lock", "a..b", "a b", "-x", "--all", "a~1", "a:b", "a*", "/a", "a//b", ".a", "@", "HEAD"
+    ),
+    *branches("refs/heads/main", "\x7f", "\ud800", "x" * 300, "main\\x"),
+    *repositories("../lake", "/etc", "lake/../x", "-x", "lake.git", "lake/", ".", "..", "x" * 300, "\ud800", "no-such"),
+    *documents("expected JSON; found", bom="\ufeff{}", two="{}{}", comment="// x\n{}", quotes="{'a': 1}", nul="{\0}"),
+    *documents(
+        "expected JSON; found", comma='{"a": 1,}', unclosed='{"params": "', long='{"params": ' + "9" * 5000 + "}"
+    ),
+    *documents("which is not JSON", infinity='{"params": Infinity}', minus='{"params": -Infinity}'),
+    *documents("a JSON object as input", string='"x"', number="7", boolean="true"),
+    *parameters("count: Input should be", null={"count": None}, half={"count": 1.5}, nested={"count": {"a": 1}}),
+    *parameters("count: Input should be", empty={"count": ""}, sign={"count": "-"}, listed={"count": [True]}),
+    *parameters("text: Input should be", seven={"text": 7}, nothing={"text": None}, several={"text": ["a"]}),
     # The input as text
     terminal("no JSON", "write", "expected JSON", lambda _ref: "{"),
     terminal("empty input", "write", "expected JSON", lambda _ref: ""),
@@ -94,10 +137,15 @@ CASES = (
     Case("stops itself", "stopped", "ran longer than 2 s"),
     # The result
     Case("11 MiB of output", "big-output", "at most 3080192 bytes; found 11534338"),
-    Case("another type than declared", "wrong-type", "as task 'wrong-type' declares it; found dict"),
-    Case("no JSON possible", "no-json", "as task 'no-json' declares it; found method"),
-    Case("not a number", "nan-result", "as task 'nan-result' declares it; found dict: Out of range float values"),
-    Case("a number nobody can read", "big-number", "declares it; found dict: Exceeds the limit"),
+    Case("another type than declared", "wrong-type", "as task 'wrong-type' declares it; found dict", terminal=True),
+    Case("no JSON possible", "no-json", "as task 'no-json' declares it; found method", terminal=True),
+    Case(
+        "not a number",
+        "nan-result",
+        "as task 'nan-result' declares it; found dict: Out of range float values",
+        terminal=True,
+    ),
+    Case("a number nobody can read", "big-number", "declares it; found dict: Exceeds the limit", terminal=True),
     # A verdict that the body wrote itself
     Case("verdict: a pipe", "verdict-fifo", "exit code 0 before it returned"),
     Case("verdict: endless", "verdict-endless", "exit code 0 before it returned"),

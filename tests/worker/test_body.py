@@ -18,14 +18,13 @@ from attrs import evolve
 from perago_core.answers import Done, Unknown
 from perago_core.attempt.messages import BodyDone, BodyFailed
 from perago_core.results import Completed, Failed
-from perago_worker.bodies import system
+from perago_worker.bodies import pool, process, system
 from perago_worker.bodies.lines import Lines
 from perago_worker.bodies.notes import Logged, Printed, Progressed, Transferred, decode
 from perago_worker.bodies.pool import Bodies, TemplateError
 from perago_worker.bodies.process import End, Running, as_text
 from perago_worker.bodies.spec import Spec
-from perago_worker.bodies.verdict import Failed as BodySaidNo
-from perago_worker.bodies.verdict import Succeeded
+from perago_worker.bodies.verdict import BodyFailure, Succeeded
 from tests.worker.support import TASKS, Bench, given, processes_with
 
 
@@ -188,7 +187,7 @@ def test_a_verdict_that_cannot_be_written_is_a_failure_with_the_reason_in_the_lo
     heard: list[str] = []
     made = evolve(spec(tmp_path, "no-workspace"), verdict=str(tmp_path / "nowhere" / "verdict"))
     end = bodies.start(made).wait(lambda note: heard.append(as_text(note)))
-    assert isinstance(end, BodySaidNo)
+    assert isinstance(end, BodyFailure)
     assert "exit code 1 before it returned" in end.reason
     assert any("FileNotFoundError" in line for line in heard)
 
@@ -207,7 +206,7 @@ def test_a_stop_is_at_once_and_says_why(bodies: Bodies, tmp_path: Path) -> None:
     begun = time.monotonic()
     end = running.wait(lambda _note: heard.set())
     timer.join()
-    assert end == BodySaidNo("the body was stopped: no longer ours")
+    assert end == BodyFailure("the body was stopped: no longer ours")
     assert time.monotonic() - begun < 60, "the deadline of 600 s ended it, not the stop"
     running.stop("after the end, which is nothing")
 
@@ -218,7 +217,7 @@ def test_a_stop_is_heard_however_early_it_comes(bodies: Bodies, tmp_path: Path, 
     running = bodies.start(spec(tmp_path, "hang-long"))
     time.sleep(wait)
     running.stop("at once")
-    assert running.wait(lambda _note: None) == BodySaidNo("the body was stopped: at once")
+    assert running.wait(lambda _note: None) == BodyFailure("the body was stopped: at once")
 
 
 def test_a_cancelled_attempt_ends_its_body_or_never_starts_it(bench: Bench) -> None:
@@ -306,8 +305,53 @@ def test_a_killed_template_harms_no_running_body_and_is_replaced(tmp_path: Path)
     assert bodies.start(spec(other, "no-workspace")).wait(lambda _note: None) == Succeeded('{"rows":2}')
     assert bodies.warm() != first
     running.stop("done with it")
-    assert running.wait(lambda _note: None) == BodySaidNo("the body was stopped: done with it")
+    assert running.wait(lambda _note: None) == BodyFailure("the body was stopped: done with it")
     bodies.close()
+
+
+def test_a_template_that_was_stopped_is_replaced_and_the_body_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counterexample, seen: a body stopped it, and each later body was waited for until its deadline, and lost."""
+    monkeypatch.setattr(pool, "_BEGIN", 0.5)
+    bodies = Bodies([TASKS])
+    first = bodies.warm()
+    os.kill(first, signal.SIGSTOP)
+    assert bodies.start(spec(tmp_path, "no-workspace")).wait(lambda _note: None) == Succeeded('{"rows":2}')
+    assert gone(first)
+    bodies.close()
+
+
+def test_a_guard_that_was_stopped_is_killed_with_its_body(
+    bodies: Bodies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", -59.0)  # the guard, which keeps the deadline, does not say so any more
+    running, guard, body = started(bodies, tmp_path, "hang-long")
+    os.kill(guard, signal.SIGSTOP)
+    assert "does not answer" in str(running.wait(lambda _note: None))
+    assert gone(guard)
+    assert gone(body)
+
+
+FEW = """
+import resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+from perago_worker.bodies.pool import Bodies
+from tests.worker.test_body import spec
+bodies = Bodies(["tests.worker.sample_tasks"])
+print(bodies.start(spec(Path(sys.argv[1]), "no-workspace")).wait(lambda note: None))
+bodies.close()
+"""
+
+
+def test_a_body_runs_where_few_files_may_be_open(tmp_path: Path) -> None:
+    """Counterexample, seen: with sixty, every body ended with exit code 1 and no word."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(  # noqa: S603  ourselves
+        [sys.executable, "-c", FEW, str(tmp_path)], check=False, capture_output=True, text=True, env=environment
+    )
+    assert "Succeeded" in ran.stdout, ran.stdout + ran.stderr
 
 
 WORKER = """
@@ -370,7 +414,7 @@ def test_a_module_that_cannot_be_imported_fails_its_body_with_the_reason(
 ) -> None:
     name = write_module(tmp_path, "sample_raises", "raise ImportError('no such wheel')", monkeypatch)
     end = bodies.start(spec(tmp_path, "count", module=name)).wait(lambda _note: None)
-    assert isinstance(end, BodySaidNo)
+    assert isinstance(end, BodyFailure)
     assert not end.terminal
 
 

@@ -18,7 +18,8 @@ from tests.worker.projects import Project, environment, new_project
 
 PANELS = ("Work", "Look", "Mend", "Define", "The protocol itself")
 NAMES = (
-    "init check run worker extract register diff doctor status explain history verify audit recover gc timeline policy "
+    "init check run retry cancel worker runs show logs rm "
+    "extract register diff doctor status explain history verify audit recover gc timeline policy "
     "pipeline init-repo"
 )
 

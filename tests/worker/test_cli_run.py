@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from perago_core.answers import Done
 from perago_worker.cli import app
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import pipelines_of
+from perago_worker.stack import pipelines_of
 from tests.worker.projects import MAIN, Project, create, new_project
 
 
@@ -91,9 +91,15 @@ MISTAKES = {
     "a param without a value": (("run", "write", "--param", "count"), "--param must read NAME=VALUE"),
     "a target that is none": (("run", "write", "--target", "main"), "expected REPOSITORY/BRANCH, e.g. lake/main"),
     "a pipeline with a target": (("run", "both", "--target", "a/b"), "--target is for single tasks"),
-    "no such workflow": (("status", "wf-1"), "`perago status --all` lists them"),
-    "no such run": (("timeline", "wf-1"), "`perago status --all` lists the workflows"),
-    "no such task": (("explain", "task-1"), "`perago status WORKFLOW --json` lists the tasks"),
+    "no such workflow": (("status", "wf-1"), "there is no run 'wf-1'; `perago runs` lists them"),
+    "no such run": (("timeline", "wf-1"), "`perago runs` lists them"),
+    "no such run to show": (("show", "wf-1"), "`perago runs` lists them"),
+    "no such run to cancel": (("cancel", "wf-1"), "`perago runs` lists them"),
+    "no such run to retry": (("retry", "wf-1"), "`perago runs` lists them"),
+    "no such run to forget": (("rm", "wf-1"), "`perago runs` lists them"),
+    "no such log": (("logs", "wf-1"), "`perago runs` lists them"),
+    "no such state": (("runs", "--state", "done"), "there is no state 'done'; there are running,"),
+    "no such task": (("explain", "task-1"), "`perago show RUN` their tasks"),
     "no such branch": (("history", "lake/nowhere"), "lake/nowhere cannot be read"),
     "a branch that is none": (("gc", "lake"), "expected REPOSITORY/BRANCH, e.g. lake/main"),
     "kept without grounds": (("recover", "--keep"), "say why with --grounds"),

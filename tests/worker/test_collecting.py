@@ -17,9 +17,8 @@ from perago_core.values import Claim
 from perago_worker.config.load import load
 from perago_worker.config.settings import targets_of
 from perago_worker.ops.gc import Collected, CollectError, collect
-from perago_worker.pipelines.protocol import head_of
 from perago_worker.runtime.assembly import assemble
-from perago_worker.stack import Stack, StackError
+from perago_worker.stack import Stack, StackError, head_of
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from perago_worker.api.task import TaskDefinition, Workspace, definition_of, task
 from perago_worker.config.load import SettingsError
 from perago_worker.config.settings import PipelineSettings, StepSettings
-from perago_worker.pipelines.checks import check_params, check_pipeline, quoted
+from perago_worker.pipelines.checks import check_params, check_pipeline
 
 
 class Params(BaseModel):
@@ -131,8 +131,3 @@ def test_every_mistake_is_told_at_once() -> None:
 def test_a_step_is_one_task_or_several_steps(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         StepSettings.model_validate(given)
-
-
-def test_quotations_are_found_however_deep() -> None:
-    params = {"a": ["${x.result}", {"b": "from ${y.result.n} to ${params.end}"}], "c": 1}
-    assert list(quoted(params)) == ["x.result", "y.result.n", "params.end"]

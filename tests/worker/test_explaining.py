@@ -66,14 +66,14 @@ def test_an_attempt_whose_result_was_taken(worker: Embedded) -> None:
     assert said["so"] == ["it is done: its result was accepted and stays"]
 
 
-def test_an_attempt_that_another_one_has_replaced(worker: Embedded) -> None:
+def test_an_attempt_whose_task_another_one_has_completed(worker: Embedded) -> None:
     workflow = worker.start("write")
     with pytest.raises(Died):
         worker.run(store=Faulty(worker.stack.store, publish=die))
     worker.run()
     first, second = the_attempts(worker, workflow)
     said = explained(worker, first)
-    assert said["so"] == ["it is over: attempt 2 was accepted, and replaced whatever this one may have published"]
+    assert said["so"] == ["it is over: attempt 2 was accepted, with what this one has published or without it"]
     assert len(said["store"]) == 2
     assert explained(worker, second)["so"] == ["it is done: its result was accepted and stays"]
 
@@ -85,7 +85,7 @@ def test_an_attempt_that_ended_with_its_workflow_says_what_to_do(worker: Embedde
         worker.run(store=Faulty(worker.stack.store, publish=die))
     worker.words.stop(workflow, "given up")
     said = explained(worker, the_attempts(worker, workflow)[0])
-    assert "stays until `perago recover` takes it back" in said["so"][0]
+    assert "`perago recover` says whether it has left anything on the branch" in said["so"][0]
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_told(worker: Embedded) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -20,11 +20,9 @@ from perago_core.lease.run import Keeper
 from perago_core.ports import Coordination
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.values import Backing
-from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.lease import LeaseThread
 from perago_worker.stack import SystemClock
 from tests.core.world import INPUT, TARGET, World
-from tests.support.etcd.server import running
 from tests.worker.embedded import Faulty
 
 TTL = 3.0
@@ -33,26 +31,6 @@ BARRIER = 0.9 * TTL
 BUDGET = PublishBudget(
     lease_ttl=TTL, lease_margin=0.6, publish_timeout=0.8, publish_p99=0.3, margin=0.5, takeover_wait=1.5
 )
-
-
-@pytest.fixture(scope="module", params=["sqlite", "etcd"])
-def coordination(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordination]:
-    folder = tmp_path_factory.mktemp("leases")
-    if request.param == "sqlite":
-        with closing(SqliteCoordination(folder / "coordination.db")) as opened:
-            yield opened
-        return
-    with running(folder) as server, closing(server.recipe(prefix="leases/")()) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def empty(coordination: Coordination) -> None:
-    """Begin each test without locks and holders."""
-    listed = coordination.list("")
-    assert isinstance(listed, Done)
-    for entry in listed.value:
-        coordination.swap(entry.key, entry.value, None)
 
 
 class InThreads:
@@ -134,7 +112,7 @@ def test_a_barrier_nearly_as_long_as_the_lease_publishes_at_the_first_attempt(
     assert world.history() == [result.result.ref, INPUT]
 
 
-on_sqlite = pytest.mark.parametrize("coordination", ["sqlite"], indirect=True)
+on_sqlite = pytest.mark.parametrize("shared_store", ["sqlite"], indirect=True)
 
 
 @on_sqlite

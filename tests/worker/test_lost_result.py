@@ -22,9 +22,9 @@ from perago_core.attempt.messages import BodyFailed
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import pipelines_of
 from perago_worker.pipelines.recovery_task import recovery_of
 from perago_worker.runtime.internal_tasks import InternalTask
+from perago_worker.stack import pipelines_of
 from tests.worker.embedded import Died, Embedded, Faulty, embedded
 from tests.worker.projects import IMPATIENT, Project, create, new_project
 

@@ -84,6 +84,25 @@ def test_maintenance_that_lost_a_race_begins_again_from_the_winner(worker: Embed
     assert result.ref == worker.head() == won
 
 
+def test_maintenance_refused_over_a_logical_change_goes_on_from_the_head_when_it_is_started_again(
+    worker: Embedded,
+) -> None:
+    """It never begins from somebody else's change by itself: its step would hand that on as its own (ADR 36)."""
+    began = publish(worker, "before")
+    changed = publish(worker, "a logical change")
+    worker.start("write", began, text="before")
+    for _ in range(2):
+        refused = worker.run(tasks=posing(worker)).result
+        assert isinstance(refused, Failed)
+        assert refused.refusal.classification is Classification.HEAD_ADVANCED
+        assert worker.head() == changed
+    give_up(worker)
+    worker.start("write", worker.head(), text="a logical change")
+    again = worker.run(tasks=posing(worker)).result
+    assert isinstance(again, Completed)
+    assert again.ref == worker.head() == changed
+
+
 def test_a_ledger_that_does_not_answer_lets_it_begin_as_told(worker: Embedded) -> None:
     began = publish(worker, "as told")
     deaf: Any = Faulty(worker.stack.coordination, list=always(Unknown("silence")))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +12,12 @@ from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Coordination
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
-from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.liveness import SIGNS, Lookout, Sign
-from tests.support.etcd.server import running
 from tests.worker.clocks import Wall
 from tests.worker.embedded import Faulty, always, embedded
 
 PATIENCE = 10.0
 ATTEMPT = Attempt("w", "t", 0, "w/t", 1, "run", Target("lake", "main"), CommitRef("A"), Backing.SOFT)
-
-
-@pytest.fixture(scope="module", params=["sqlite", "etcd"])
-def coordination(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordination]:
-    folder = tmp_path_factory.mktemp("signs")
-    if request.param == "sqlite":
-        with closing(SqliteCoordination(folder / "coordination.db")) as opened:
-            yield opened
-        return
-    with running(folder) as server, closing(server.recipe(prefix="signs/")()) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def empty(coordination: Coordination) -> None:
-    """Begin each test without signs."""
-    listed = coordination.list("")
-    assert isinstance(listed, Done)
-    for entry in listed.value:
-        coordination.swap(entry.key, entry.value, None)
 
 
 @define

@@ -12,7 +12,6 @@ import pytest
 from perago_conductor.documents import output_of
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing
-from perago_worker.api.schema import input_schema, output_schema
 from tests.worker.embedded import Embedded, embedded
 from tests.worker.projects import MAIN
 
@@ -43,14 +42,14 @@ def test_an_output_is_the_same_document_everywhere(worker: Embedded) -> None:
         Backing.ATOMIC,
     )
     assert shown == output_of(attempt, outcome.result)
-    schema = output_schema(worker.tasks["write"])
+    schema = worker.tasks["write"].output_schema
     assert keys(shown) == keys_of(schema)
 
 
 def test_an_input_has_the_keys_that_are_published(worker: Embedded) -> None:
     worker.start("write", worker.head())
     assignment = worker.poll()
-    assert keys(json.loads(assignment.input)) == keys_of(input_schema(worker.tasks["write"]))
+    assert keys(json.loads(assignment.input)) == keys_of(worker.tasks["write"].input_schema)
     worker.run(assignment)
 
 

@@ -14,10 +14,10 @@ import pytest
 from attrs import define, evolve
 
 from perago_core.answers import Unknown
+from perago_core.pipelines import PipelineView
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Outcome
 from perago_core.values import Attempt, TaskStatus
 from perago_worker.config.settings import PipelineSettings, StepSettings
-from perago_worker.pipelines.protocol import PipelineView
 from perago_worker.runtime.attempt import Stop
 from tests.worker.embedded import Embedded, Faulty, embedded
 from tests.worker.projects import MAIN

@@ -19,7 +19,6 @@ from perago_worker import TaskDefinitionError, Workspace, progress, require_file
 from perago_worker.api.errors import InputError
 from perago_worker.api.guardrails import check, forbid_glob, require_dir
 from perago_worker.api.registry import Registry
-from perago_worker.api.schema import input_schema, output_schema
 from perago_worker.api.task import TaskDefinition, definition_of
 from perago_worker.runtime.assignment import WorkspaceRef, read_input
 from tests.worker import sample_tasks
@@ -317,9 +316,9 @@ def test_a_task_is_asked_only_for_what_it_takes() -> None:
 
 def test_the_schemas_describe_input_and_output() -> None:
     write = definition(sample_tasks.write)
-    given = input_schema(write)
+    given = write.input_schema
     assert given["required"] == ["params", "workspace"]
     assert given["properties"]["params"]["properties"]["count"] == {"default": 1, "title": "Count", "type": "integer"}
     assert "additionalProperties" not in given
-    assert output_schema(write)["properties"]["result"]["required"] == ["rows"]
-    assert "workspace" not in output_schema(definition(sample_tasks.no_workspace))["properties"]
+    assert write.output_schema["properties"]["result"]["required"] == ["rows"]
+    assert "workspace" not in definition(sample_tasks.no_workspace).output_schema["properties"]

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+from perago_conductor.documents import response_timeout, task_document
 from perago_core.budget import PublishBudget
+from perago_core.pipelines import DeclaredTask
 from perago_worker.api.task import TaskDefinition, Workspace, definition_of, task
-from perago_worker.pipelines.taskdefs import document, response_timeout, settle_drift
+from perago_worker.pipelines.taskdefs import settle_drift
 from perago_worker.runtime.bootstrap import StartError
 
 BUDGET = PublishBudget(heartbeat_interval=2.5, completion_reserve=10)
@@ -37,7 +39,7 @@ def test_the_response_timeout_is_whole_never_shorter_than_declared_and_covers_th
 
 
 def test_a_definition_has_no_fractions_and_both_schemas() -> None:
-    told = document(_task(1.5), BUDGET)
+    told = task_document(_task(1.5), BUDGET)
     assert told["retryDelaySeconds"] == 1
     assert all(not isinstance(value, float) for value in told.values())
     assert told["inputSchema"]["data"]["required"] == ["workspace"]
@@ -51,11 +53,11 @@ class Shared:
     shared: bool = True
     kept: dict[str, Mapping[str, Any]] = field(factory=dict[str, Mapping[str, Any]])
 
-    def register(self, tasks: Iterable[TaskDefinition]) -> None:
+    def register(self, tasks: Iterable[DeclaredTask]) -> None:
         self.kept |= {each.name: self.described(each) for each in tasks}
 
-    def described(self, task: TaskDefinition) -> Mapping[str, Any]:
-        return document(task, BUDGET)
+    def described(self, task: DeclaredTask) -> Mapping[str, Any]:
+        return task_document(task, BUDGET)
 
     def registered(self) -> Mapping[str, Mapping[str, Any]]:
         return self.kept

@@ -105,23 +105,23 @@ def test_a_no_op_is_counted_as_nothing_to_publish(worker: Embedded) -> None:
     assert worker.head() == before
 
 
-def test_a_replacement_is_counted(worker: Embedded) -> None:
-    """A worker that is gone right after its publication leaves it abandoned; the next attempt replaces it."""
+def test_an_adoption_is_counted(worker: Embedded) -> None:
+    """A worker that is gone right after its publication leaves it abandoned; the next attempt reports it."""
     watch = Watch()
 
     def die(publish: Publishing, plan: PublishPlan) -> None:
         publish(plan)
         raise Died
 
-    workflow = worker.start("write", worker.head(), text="replaced")
+    workflow = worker.start("write", worker.head(), text="adopted")
     with pytest.raises(Died):
         worker.run(instruments=watch.instruments, store=Faulty(worker.stack.store, publish=die))
     abandoned = worker.head()
     outcome = worker.run(instruments=watch.instruments)
     assert isinstance(outcome.result, Completed)
-    assert worker.head() != abandoned
-    assert watch.counted("replacements", "kind") == {"replace": 1}
-    assert watch.counted("fence", "verdict") == {"merge": 1, "replace": 1}
+    assert worker.head() == abandoned == outcome.result.ref
+    assert watch.counted("replacements", "kind") == {}
+    assert watch.counted("fence", "verdict") == {"merge": 1, "adopt": 1}
     view = worker.words.view(workflow)
     assert view is not None
     assert [each.number for each in view.attempts] == [1, 2]
@@ -181,8 +181,8 @@ def test_an_attempt_is_a_span_with_an_event_for_each_step(worker: Embedded) -> N
     assert span.name == "attempt"
     assert {"task", "backing", "task_id"} <= set(span.attributes or {})
     assert len(span.events) == sum(watch.counted("steps", "row").values())
-    assert [event.name for event in span.events][:2] == ["WorkspaceReady", "BodyDone"]
-    assert dict(span.events[0].attributes or {}) == {"row": "W1", "next": "BODY"}
+    assert [event.name for event in span.events][:3] == ["ClaimsListed", "WorkspaceReady", "BodyDone"]
+    assert dict(span.events[1].attributes or {}) == {"row": "W1", "next": "BODY"}
 
 
 def test_there_is_one_structured_record_for_each_step(worker: Embedded) -> None:

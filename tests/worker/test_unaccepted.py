@@ -14,7 +14,7 @@ import pytest
 from perago_core.answers import Done
 from perago_core.values import CommitRef
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import pipelines_of
+from perago_worker.stack import pipelines_of
 from tests.worker.projects import MAIN, TASKS, Project, create, new_project
 
 #: No second attempt, and given up soon.

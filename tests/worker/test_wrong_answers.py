@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_core.answers import Done, Unknown
 from perago_etcd.coordination import EtcdCoordination
 

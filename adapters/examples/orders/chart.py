@@ -38,7 +38,7 @@ class Chart:
 
 
 def drawn(chart: Chart) -> str:
-    """Draw it."""
+    """Return the chart as SVG."""
     highest = max((chart.total(at) for at in range(len(chart.labels))), default=0.0)
     step = tick_step(highest)
     top = step * max(1, math.ceil(highest / step))

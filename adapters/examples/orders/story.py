@@ -20,12 +20,12 @@ from pathlib import Path
 from attrs import field, frozen
 
 from perago_core.answers import Done
+from perago_core.pipelines import Pipelines, PipelineView
 from perago_core.ports import BranchCreator
 from perago_core.values import Commit, CommitRef, Target, TaskStatus
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import Pipelines, PipelineView, pipelines_of
 from perago_worker.runtime.failpoints import VARIABLE
-from perago_worker.stack import Stack, open_stack
+from perago_worker.stack import Stack, open_stack, pipelines_of
 
 PIPELINE = "orders"
 STEPS = ("ingest", "clean", "rollup")
@@ -135,8 +135,8 @@ class _Play:
         with self._worker("stop store.publish.before 1 rollup") as zombie:
             wait(lambda: self._completed(workflow, "clean"), "clean to be accepted", zombie, workflow)
             tell(
-                f"worker 2 took over after {self.edition.patience} s of silence, found {published.ref[:8]} abandoned, "
-                "and replaced it"
+                f"worker 2 took over after {self.edition.patience} s of silence, found {published.ref[:8]} "
+                "on the branch, and reported it: nothing was computed twice"
             )
             wait(lambda: _is_stopped(zombie.pid), "worker 2 to be stopped", zombie, workflow)
             tell(
@@ -149,7 +149,7 @@ class _Play:
                 os.kill(zombie.pid, signal.SIGCONT)
                 tell("worker 2 wakes and sends its publication, as if nothing had happened")
                 refused = wait(lambda: self._refusal(workflow), "the zombie to give up", zombie)
-                tell(f"the store refuses it: {_in_short(refused)}")
+                tell(f"the store refuses it, and it keeps silent: {_in_short(refused)}")
         return _judge(_history(self.stack, first), self._view(workflow), before, refused)
 
     def _start(self, first: CommitRef) -> str:

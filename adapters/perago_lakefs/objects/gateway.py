@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from perago_core.answers import Answer, Done
+from perago_core.answers import Answer, Done, NotDoneError
 from perago_core.ports import Stored
-from perago_lakefs.answers import Refused, answer
+from perago_lakefs.answers import answer
 from perago_lakefs.client import Client, Connection
 from perago_lakefs.objects.keys import writable
 from perago_lakefs.objects.read import listed
@@ -23,7 +23,7 @@ from perago_lakefs.objects.read import listed
 def folder_of(folder: str, write: str) -> str:
     """Give the folder of one write, or refuse one at the root of the branch."""
     if not folder.endswith("/") or not folder.strip("/"):
-        raise Refused(f"expected a folder below the root of the branch, found {folder!r}: name the data set")
+        raise NotDoneError(f"expected a folder below the root of the branch, found {folder!r}: name the data set")
     return writable(f"{folder}{write}/")
 
 

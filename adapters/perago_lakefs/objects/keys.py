@@ -6,8 +6,8 @@ fence away for everybody. So that folder is invisible to every sync: it is neith
 
 from __future__ import annotations
 
+from perago_core.answers import NotDoneError
 from perago_core.names import problem_of
-from perago_lakefs.answers import Refused
 from perago_lakefs.hook import FOLDER
 
 
@@ -19,14 +19,16 @@ def is_hidden(path: str) -> bool:
 def readable(path: str) -> str:
     """Give a key or a prefix back that may be read, however odd; refuse what belongs to the server."""
     if is_hidden(path):
-        raise Refused(f"expected a path outside {FOLDER}, found {path[:80]!r}: what is there belongs to the server")
+        raise NotDoneError(
+            f"expected a path outside {FOLDER}, found {path[:80]!r}: what is there belongs to the server"
+        )
     return path
 
 
 def removable(path: str) -> str:
     """Give a key back that may be deleted, however odd, so that an overwrite can also clear what others left."""
     if not path:
-        raise Refused("expected a path, found an empty one")
+        raise NotDoneError("expected a path, found an empty one")
     return readable(path)
 
 
@@ -34,5 +36,5 @@ def writable(path: str) -> str:
     """Give a key back that may be written: it becomes a file on somebody's disk. One ``/`` at the end is a marker."""
     problem = problem_of(path)
     if problem is not None:
-        raise Refused(f"the path {path[:80]!r} cannot be stored: {problem}")
+        raise NotDoneError(f"the path {path[:80]!r} cannot be stored: {problem}")
     return readable(path)

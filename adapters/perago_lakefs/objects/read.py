@@ -11,8 +11,10 @@ from urllib.parse import quote
 import urllib3
 from urllib3.exceptions import HTTPError
 
+from perago_core.answers import NotDoneError
 from perago_core.ports import Stored
-from perago_lakefs.answers import Problem, Refused, described
+from perago_http.pool import restart
+from perago_lakefs.answers import Problem, described
 from perago_lakefs.client import Client
 from perago_lakefs.objects.keys import is_hidden, readable
 from perago_lakefs.objects.transfer import LARGE, Transfer
@@ -91,6 +93,7 @@ class _Stream(io.RawIOBase):
         """Read a little: of a piece that does not arrive whole, urllib3 gives nothing at all."""
         while True:
             try:
+                restart(self._response)  # each piece has the whole time-out, and no byte of it has one of its own
                 piece = self._response.read(size)
             except HTTPError as problem:
                 self._resume(problem)
@@ -106,7 +109,7 @@ class _Stream(io.RawIOBase):
         self._resumes -= 1
         try:
             self._response = self._again(self._position)
-        except (Refused, *Problem) as problem:
+        except (NotDoneError, *Problem) as problem:
             raise OSError(f"cannot resume at byte {self._position}: {described(problem)}") from None
         if self._position and self._response.status != _PARTIAL:
             raise OSError(f"asked for the bytes from {self._position} on, and the server sent all of them")

@@ -15,10 +15,10 @@ from typing import BinaryIO
 
 from attrs import frozen
 
-from perago_core.answers import Answer
+from perago_core.answers import Answer, NotDoneError
 from perago_core.names import is_ignored, is_staging_name
 from perago_core.ports import Stored
-from perago_lakefs.answers import Problem, Refused, answer, is_conflict
+from perago_lakefs.answers import Problem, answer, is_conflict
 from perago_lakefs.client import Client, Connection
 from perago_lakefs.objects.gateway import GatewayArea, folder_of
 from perago_lakefs.objects.keys import removable, writable
@@ -64,7 +64,7 @@ class LakeFSSink:
             change(staging, stored, [path for path in map(removable, deleted) if path not in linked])
             # lakeFS says 200 to whoever deletes on a branch that does not exist.
             if not stored and client.branch(self.repository, self.name) is None:
-                raise Refused(f"expected the staging branch {self.name}, found none: it was revoked")
+                raise NotDoneError(f"expected the staging branch {self.name}, found none: it was revoked")
 
         return answer(client, work)
 
@@ -79,7 +79,9 @@ class LakeFSSink:
 
         def work() -> None:
             if not is_ignored(path):
-                raise Refused(f"expected a manifest's name to begin with '_' or '.', found {path!r}: it would be data")
+                raise NotDoneError(
+                    f"expected a manifest's name to begin with '_' or '.', found {path!r}: it would be data"
+                )
             upload(self._staging(client), writable(path), io.BytesIO(manifest))
 
         return answer(client, work)
@@ -96,7 +98,7 @@ class LakeFSSink:
 
     def _staging(self, client: Client) -> Branch:
         if not is_staging_name(self.name):
-            raise Refused(f"expected a staging name, found {self.name!r}: only publishing changes a target")
+            raise NotDoneError(f"expected a staging name, found {self.name!r}: only publishing changes a target")
         return Branch(client, self.repository, self.name)
 
     def _scratch(self, client: Client) -> Branch:

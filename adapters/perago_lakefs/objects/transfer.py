@@ -13,14 +13,14 @@ link, delete           no         one that lands late could undo what came after
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Final, Protocol, TypeAlias
 from urllib.parse import urlencode
 
 import urllib3
 
-from perago_lakefs.answers import Refused, checked
+from perago_core.answers import NotDoneError
+from perago_lakefs.answers import checked, document_of
 from perago_lakefs.client import Client
 
 Json: TypeAlias = Any
@@ -59,7 +59,9 @@ class Window:
         wanted = self._left if size < 0 else min(size, self._left)
         chunk = self._data.read(wanted) if wanted else b""
         if wanted and not chunk:
-            raise Refused(f"expected {self._left} bytes more of a file, found its end: it was cut while it was sent")
+            raise NotDoneError(
+                f"expected {self._left} bytes more of a file, found its end: it was cut while it was sent"
+            )
         self._left -= len(chunk)
         return chunk
 
@@ -89,7 +91,9 @@ class Once:
     def rewind(self) -> None:
         """Let it be sent once, and refuse to begin again."""
         if self._begun:
-            raise Refused("expected a file that can be read again, found a stream that was sent in part: try again")
+            raise NotDoneError(
+                "expected a file that can be read again, found a stream that was sent in part: try again"
+            )
 
 
 class Transfer:
@@ -101,7 +105,7 @@ class Transfer:
 
     def send(self, path: str, query: Query, body: Body, headers: Mapping[str, str]) -> Json:
         """Stream a body to lakeFS, more than once if need be, and give the JSON it answers with."""
-        return json.loads(self._stream(body, lambda: self._request("POST", path, query, body, headers), 201).data)
+        return document_of(self._stream(body, lambda: self._request("POST", path, query, body, headers), 201))
 
     def send_to(self, url: str, body: Body, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Stream a body to a pre-signed address, which must not learn who we are; give the headers of the answer."""

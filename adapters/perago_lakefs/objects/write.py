@@ -23,8 +23,9 @@ from urllib.parse import quote
 
 from attrs import evolve, frozen
 
+from perago_core.answers import UnknownError
 from perago_core.ports import Stored
-from perago_lakefs.answers import Problem, Uncertain, described, was_refused
+from perago_lakefs.answers import Problem, described, was_refused
 from perago_lakefs.client import CONTENT_TYPE, DELETIONS, Client, Storage, stored_object
 from perago_lakefs.objects.transfer import LARGE, Body, Transfer, Window, body_of
 
@@ -132,7 +133,7 @@ def change(branch: Branch, stored: Sequence[Stored], deleted: Sequence[str]) -> 
     def delete(paths: Sequence[str]) -> None:
         wrong = client.delete_objects(repository, name, paths)
         if wrong:
-            raise Uncertain(f"{len(wrong)} of {len(paths)} paths were not deleted: {', '.join(wrong[:_NAMED])}")
+            raise UnknownError(f"{len(wrong)} of {len(paths)} paths were not deleted: {', '.join(wrong[:_NAMED])}")
 
     batches = [deleted[start : start + DELETIONS] for start in range(0, len(deleted), DELETIONS)]
     with ThreadPoolExecutor(client.connection.pool, thread_name_prefix="lakefs") as pool:
@@ -151,4 +152,4 @@ def _judge(ended: Sequence[Future[None]]) -> None:
     if len(failed) == len(ended) and all(isinstance(each, Problem) and was_refused(each) for each in failed):
         raise failed[0]
     reason = described(failed[0]) if isinstance(failed[0], Problem) else str(failed[0])
-    raise Uncertain(f"{len(ended) - len(failed)} requests were done, and then one was not: {reason}")
+    raise UnknownError(f"{len(ended) - len(failed)} requests were done, and then one was not: {reason}")

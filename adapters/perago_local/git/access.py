@@ -9,12 +9,12 @@ from typing import BinaryIO
 import pygit2
 from attrs import frozen
 
-from perago_core.answers import Answer
+from perago_core.answers import Answer, NotDoneError
 from perago_core.names import is_ignored
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_local.git import objects, staging, trees
-from perago_local.git.answers import Refused, answer
+from perago_local.git.answers import answer
 from perago_local.git.repository import folder_of, needed, opened
 
 
@@ -35,7 +35,7 @@ class GitSink:
             blob, size = objects.write(self._opened(), data)
             if trees.is_marker(path) and size:
                 message = f"the path {path!r} ends in '/', which is a directory marker, and has {size} bytes"
-                raise Refused(message)
+                raise NotDoneError(message)
             return Stored(path, str(blob), str(blob), size)
 
         return answer(work)
@@ -70,7 +70,7 @@ class GitSink:
         def work() -> None:
             if not is_ignored(path):
                 message = f"readers would take {path!r} for data: give a manifest a name that begins with '_' or '.'"
-                raise Refused(message)
+                raise NotDoneError(message)
             repository = self._opened()
             blob, _ = objects.write(repository, io.BytesIO(manifest))
             staging.link(repository, self.name, {trees.split_path(path): blob}, self.patience)
@@ -86,7 +86,7 @@ def _blob(repository: pygit2.Repository, stored: Stored) -> pygit2.Oid:
     blob = pygit2.Oid(hex=stored.address)
     if blob not in repository.odb:
         message = f"the bytes of {stored.path!r} are not in the repository (any more): put them again"
-        raise Refused(message)
+        raise NotDoneError(message)
     return blob
 
 
@@ -115,7 +115,7 @@ class GitSource:
             blob = trees.found(repository, needed(repository, self.ref).tree_id, path)
             if blob is None:
                 message = f"no file {path!r} in commit {self.ref}"
-                raise Refused(message)
+                raise NotDoneError(message)
             return objects.read(repository, blob)
 
         return answer(work)

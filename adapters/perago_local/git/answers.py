@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pygit2
 
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown, UnknownError
 
 T = TypeVar("T")
 
@@ -19,21 +19,13 @@ T = TypeVar("T")
 Problem = (OSError, pygit2.GitError, KeyError, ValueError)
 
 
-class Refused(Exception):  # noqa: N818  it names an answer, not a mistake
-    """The store says no, and nothing has happened."""
-
-
-class Uncertain(Exception):  # noqa: N818  it names an answer, not a mistake
-    """Something has happened, and not all of it."""
-
-
 def answer(work: Callable[[], T]) -> Answer[T]:
     """Do the work; turn its result, or the exception it raised, into one of the three answers."""
     try:
         return Done(work())
-    except Refused as no:
+    except NotDoneError as no:
         return NotDone(str(no))
-    except Uncertain as unsure:
+    except UnknownError as unsure:
         return Unknown(str(unsure))
     except Problem as problem:
         return NotDone(described(problem))

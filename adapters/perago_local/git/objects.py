@@ -22,7 +22,7 @@ from typing import BinaryIO, cast
 
 import pygit2
 
-from perago_local.git.answers import Refused
+from perago_core.answers import NotDoneError
 from perago_local.git.repository import BIG, durable
 
 CHUNK = 1024 * 1024
@@ -133,7 +133,7 @@ def _compress(data: BinaryIO, size: int, file: BinaryIO) -> str:
         file.write(stream.compress(chunk))
     file.write(stream.flush())
     if found != size:
-        raise Refused("the file grew or shrank while it was read: write it completely, then stage it")
+        raise NotDoneError("the file grew or shrank while it was read: write it completely, then stage it")
     return digest.hexdigest()
 
 
@@ -175,7 +175,7 @@ def _from_pack(repository: pygit2.Repository, blob: pygit2.Oid) -> BinaryIO:
     git = shutil.which("git")
     if git is None:
         message = f"blob {blob} is in a pack, and only git can stream it from there: put git on the PATH"
-        raise Refused(message)
+        raise NotDoneError(message)
     command = [git, f"--git-dir={repository.path}", "cat-file", "blob", str(blob)]
     return cast("BinaryIO", io.BufferedReader(_Piped(command), CHUNK))
 

@@ -21,7 +21,7 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
+from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, StagedRef, Target, claim_of
 
 if TYPE_CHECKING:
     from perago_local.git.store import GitStore
@@ -93,7 +93,18 @@ def _surprises(store: GitStore) -> Iterator[str]:
 
 def _attempt(number: int, target: Target, first: CommitRef) -> Attempt:
     run = token_hex(8)
-    return Attempt("probe", f"task-{number}", 0, "probe/step", number, run, target, first, Backing.ATOMIC)
+    return Attempt(
+        workflow_id="probe",
+        task_id=f"task-{number}",
+        retry_count=0,
+        logical_task="probe/step",
+        number=number,
+        execution=run,
+        target=target,
+        input=first,
+        backing=Backing.ATOMIC,
+        on_abandoned=OnAbandoned.REPLACE,
+    )
 
 
 def _staged(store: GitStore, attempt: Attempt) -> StagedRef:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pygit2
 
+from perago_core.answers import NotDoneError
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef
 from perago_local.git import claims, trees
-from perago_local.git.answers import Refused
 from perago_local.git.repository import head_ref, needed, new_commit, raised_ref, staging_ref
 from perago_local.git.tickets import Moves, exclusively
 
@@ -37,10 +37,10 @@ def _checked(moves: Moves, plan: PublishPlan) -> pygit2.Oid:
     head = moves.read(head_ref(plan.target.branch))
     if head is None:
         message = f"expected branch {plan.target}, found none: create it at the input, or correct the target"
-        raise Refused(message)
+        raise NotDoneError(message)
     if plan.condition is not Condition.NONE and str(head) != plan.expected:
         message = f"expected head {plan.expected} on {plan.target}, found {head}: somebody moved it since it was read"
-        raise Refused(message)
+        raise NotDoneError(message)
     if plan.condition is Condition.HEAD_AND_CLAIM:
         _check_claim(moves, plan)
     if plan.name is not None:
@@ -51,7 +51,7 @@ def _checked(moves: Moves, plan: PublishPlan) -> pygit2.Oid:
 def _check_claim(moves: Moves, plan: PublishPlan) -> None:
     claim = plan.claim
     if claim is None:
-        raise Refused("expected a plan that carries the claim it is conditioned on, found none")
+        raise NotDoneError("expected a plan that carries the claim it is conditioned on, found none")
     standing = claims.highest(moves.repository, claim.target, claim.logical_task)
     if standing != claim:
         found = "none" if standing is None else f"attempt {standing.number}, execution {standing.execution}"
@@ -59,7 +59,7 @@ def _check_claim(moves: Moves, plan: PublishPlan) -> None:
             f"expected the claim of attempt {claim.number}, execution {claim.execution}, found {found}: "
             "the task belongs to somebody else now"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def _check_name(moves: Moves, name: str, commit: CommitRef) -> None:
@@ -67,7 +67,7 @@ def _check_name(moves: Moves, name: str, commit: CommitRef) -> None:
     if at is None or str(at) != commit:
         found = "no such name" if at is None else str(at)
         message = f"expected staging name {name} at {commit}, found {found}: it was revoked, or is not this attempt's"
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def _merge(moves: Moves, plan: PublishPlan, head: pygit2.Oid) -> pygit2.Oid:
@@ -82,7 +82,7 @@ def _merge(moves: Moves, plan: PublishPlan, head: pygit2.Oid) -> pygit2.Oid:
         tree = trees.merged(repository, (base, ours, staged.tree_id))
         if tree == ours:
             message = f"expected {plan.commit} to change {plan.target}, found nothing to merge"
-            raise Refused(message)
+            raise NotDoneError(message)
         published = new_commit(repository, tree, [head], staged.message, staged.committer.name)
     moves.move(head_ref(plan.target.branch), published)
     return published

@@ -26,8 +26,8 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
+from perago_core.answers import NotDoneError
 from perago_core.values import Claim, Commit, CommitRef, Target
-from perago_local.git.answers import Refused
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -55,7 +55,7 @@ def folder_of(root: Path, name: str) -> Path:
         message = (
             f"{name!r} is no repository name: use letters, digits, '.', '_' and '-', beginning with a letter or digit"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
     return root / f"{name}.git"
 
 
@@ -65,7 +65,7 @@ def opened(folder: Path) -> pygit2.Repository:
         identity = folder.stat().st_ino
     except FileNotFoundError as missing:
         message = f"no repository at {folder}: create it first, or correct the repository's name"
-        raise Refused(message) from missing
+        raise NotDoneError(message) from missing
     key = (folder, identity)
     if key not in _handles.opened:
         _handles.opened[key] = pygit2.Repository(str(folder))
@@ -103,7 +103,7 @@ def head_ref(branch: str) -> str:
     ref = f"{HEADS}{branch}"
     if not pygit2.reference_is_valid_name(ref) or branch.startswith("-"):
         message = f"{branch!r} is no branch name: see 'git help check-ref-format'"
-        raise Refused(message)
+        raise NotDoneError(message)
     return ref
 
 
@@ -111,7 +111,7 @@ def staging_ref(name: str) -> str:
     """Name the ref of a staging branch: letters, digits, ``_`` and ``-`` (P-41)."""
     if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,219}", name) is None:
         message = f"{name!r} is no staging name: use letters, digits, '_' and '-', at most 220"
-        raise Refused(message)
+        raise NotDoneError(message)
     return f"{HEADS}{name}"
 
 
@@ -144,7 +144,7 @@ def target_of(repository: pygit2.Repository, ref: str) -> pygit2.Oid | None:
         return None
     if isinstance(target, str):
         message = f"{ref} is a symbolic ref to {target}: name {target} itself as the target"
-        raise Refused(message)
+        raise NotDoneError(message)
     return target
 
 
@@ -200,7 +200,7 @@ def needed(repository: pygit2.Repository, ref: str) -> pygit2.Commit:
     found = commit_at(repository, ref)
     if found is None:
         message = f"no commit {ref} in {repository.path}: give the full id of a commit that exists"
-        raise Refused(message)
+        raise NotDoneError(message)
     return found
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pygit2
 
+from perago_core.answers import NotDoneError
 from perago_core.values import CommitRef, StagedRef
 from perago_local.git import trees
-from perago_local.git.answers import Refused
 from perago_local.git.repository import HEADS, PACKED, STAGED, needed, new_commit, refs_under, staging_ref, target_of
 from perago_local.git.tickets import Moves, exclusively
 
@@ -31,7 +31,7 @@ def make(repository: pygit2.Repository, name: str, at: CommitRef, patience: floa
     def work(moves: Moves) -> None:
         if moves.read(branch) is not None:
             message = f"{name} exists already: an execution never adopts what another left behind"
-            raise Refused(message)
+            raise NotDoneError(message)
         moves.move(tree, commit.tree_id)
         moves.move(branch, commit.id)
 
@@ -43,7 +43,7 @@ def linked(repository: pygit2.Repository, name: str) -> pygit2.Oid:
     tree = target_of(repository, tree_ref(name))
     if tree is None or target_of(repository, staging_ref(name)) is None:
         message = f"{name} is no staging name here: it was never opened, or it has been revoked or dropped"
-        raise Refused(message)
+        raise NotDoneError(message)
     return tree
 
 
@@ -55,7 +55,7 @@ def link(repository: pygit2.Repository, name: str, changes: trees.Changes, patie
         if after == before or _swapped(repository, name, before, after, patience):
             return
     message = f"busy: {_ROUNDS} times another link of {name} came first. Nothing was linked; try again."
-    raise Refused(message)
+    raise NotDoneError(message)
 
 
 def _swapped(repository: pygit2.Repository, name: str, before: pygit2.Oid, after: pygit2.Oid, patience: float) -> bool:
@@ -99,7 +99,7 @@ def _is_ours(repository: pygit2.Repository, name: str) -> bool:
         return True
     if target_of(repository, staging_ref(name)) is not None:
         message = f"{name} is a branch and no staging name: it is not deleted here"
-        raise Refused(message)
+        raise NotDoneError(message)
     return False
 
 

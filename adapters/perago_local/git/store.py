@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pygit2
 
-from perago_core.answers import Answer
+from perago_core.answers import Answer, NotDoneError
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import BranchCreator
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
-from perago_local.git.answers import Refused, answer
+from perago_local.git.answers import answer
 from perago_local.git.probe import probe
 from perago_local.git.repository import (
     HEADS,
@@ -114,7 +114,7 @@ class GitStore(BranchCreator):
         def work(moves: Moves) -> None:
             if moves.read(head_ref(target.branch)) is None:
                 message = f"expected branch {target}, found none: correct the target"
-                raise Refused(message)
+                raise NotDoneError(message)
 
         return answer(lambda: exclusively(self._opened(target.repository), (), work, self._patience))
 
@@ -156,7 +156,7 @@ class GitStore(BranchCreator):
                     message = (
                         f"branch {target} exists already, or {taken[0]} is in its way: use it, or take another name"
                     )
-                    raise Refused(message)
+                    raise NotDoneError(message)
                 moves.move(ref, first)
                 return CommitRef(str(first))
 

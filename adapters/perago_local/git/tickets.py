@@ -42,7 +42,8 @@ from typing import TypeVar
 
 import pygit2
 
-from perago_local.git.answers import Problem, Refused, Uncertain, described
+from perago_core.answers import NotDoneError, UnknownError
+from perago_local.git.answers import Problem, described
 from perago_local.git.repository import PACKED, durable, target_of, without_packed
 
 T = TypeVar("T")
@@ -119,7 +120,7 @@ def exclusively(
         with suppress(Revoked), _moves(repository, names, patience) as moves:
             return work(moves)
     message = f"busy: {_ROUNDS} times in a row another writer had to revoke this one. Nothing was changed; try again."
-    raise Refused(message)
+    raise NotDoneError(message)
 
 
 @contextmanager
@@ -141,8 +142,8 @@ def _moves(repository: pygit2.Repository, refs: tuple[str, ...], patience: float
             yield moves
         except Problem as problem:
             if moves.moved:
-                raise Uncertain(described(problem)) from problem
-            raise Refused(described(problem)) from problem
+                raise UnknownError(described(problem)) from problem
+            raise NotDoneError(described(problem)) from problem
         finally:
             # Nothing that fails here changes what happened, and the next writer clears what stays.
             with suppress(OSError):
@@ -187,7 +188,7 @@ def _lock(folder: Path, registry: Path, mine: Path, refs: tuple[str, ...]) -> No
                     f"{ref} is locked by git: {lock} exists and is not ours. "
                     "Wait for the git command that made it; if none is running, remove that file."
                 )
-                raise Refused(message)
+                raise NotDoneError(message)
             time.sleep(0.005)
 
 

@@ -12,9 +12,9 @@ from typing import TypeAlias
 import pygit2
 from pygit2.enums import FileMode
 
+from perago_core.answers import NotDoneError
 from perago_core.names import problem_of
 from perago_core.ports import Stored
-from perago_local.git.answers import Refused
 
 #: Split paths, each with the blob it shall be, or ``None`` where it shall not be.
 Changes: TypeAlias = Mapping[tuple[str, ...], pygit2.Oid | None]
@@ -31,7 +31,7 @@ def split_path(path: str) -> tuple[str, ...]:
     problem = _path_problem(path)
     if problem is not None:
         message = f"the path {path[:80]!r} cannot be stored: {problem}"
-        raise Refused(message)
+        raise NotDoneError(message)
     return tuple(path.split("/"))
 
 
@@ -103,7 +103,7 @@ def _is_folder(entry: _Entry | None) -> bool:
 
 def _refuse(path: str, found: str, wanted: str) -> None:
     message = f"{path!r} is {found} and cannot also be {wanted}: delete it in the same change"
-    raise Refused(message)
+    raise NotDoneError(message)
 
 
 def listed(repository: pygit2.Repository, tree: pygit2.Oid, prefix: str) -> Iterator[Stored]:
@@ -174,4 +174,4 @@ def _merged_entry(
         below = merged(repository, tuple(None if side is None else side[1] for side in sides), f"{path}/")
         return (FileMode.TREE, below) if _entries(repository, below) else None
     message = f"{path!r} was changed on the target and in the staged commit: start again from the current head"
-    raise Refused(message)
+    raise NotDoneError(message)

@@ -5,6 +5,6 @@ the values a workflow is made of, ``progress`` what is scheduled when a task end
 what a worker does to one task, ``operations`` what an operator does to workflows, ``views`` what people read.
 """
 
-from perago_local.orchestrator.port import OrchestratorError, SqliteOrchestrator
+from perago_local.orchestrator.port import SqliteOrchestrator
 
-__all__ = ["OrchestratorError", "SqliteOrchestrator"]
+__all__ = ["SqliteOrchestrator"]

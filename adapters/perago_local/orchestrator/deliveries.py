@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from perago_core.answers import NotDoneError
 from perago_core.ports import Assignment
 from perago_core.results import Completed, Result, status_of
 from perago_core.values import Attempt, TaskSnapshot, TaskStatus
-from perago_local.database import Refused
 from perago_local.orchestrator.progress import TaskPosition, definition_of, end_task
 from perago_local.orchestrator.schema import Moment
 from perago_local.orchestrator.workflow import WorkflowStatus
@@ -72,7 +72,7 @@ def may_speak(connection: sqlite3.Connection, attempt: Attempt) -> bool:
     found = snapshot(connection, attempt.workflow_id, attempt.task_id)
     if found is None:
         message = f"expected a task of workflow {attempt.workflow_id}, found no task {attempt.task_id}: it is gone"
-        raise Refused(message)
+        raise NotDoneError(message)
     return found.status.is_open and found.poll_count == attempt.poll_count
 
 

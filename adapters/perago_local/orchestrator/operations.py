@@ -1,4 +1,4 @@
-"""What an operator or a pipeline does to workflows: define, start, terminate, retry, rerun, requeue, log.
+"""What an operator or a pipeline does to workflows: define, start, terminate, retry, remove, rerun, requeue, log.
 
 Each is one transaction of the caller. What cannot be done is refused with a sentence that says what was found.
 """
@@ -10,8 +10,8 @@ import sqlite3
 import uuid
 from typing import Any
 
+from perago_core.answers import NotDoneError
 from perago_core.values import TaskStatus
-from perago_local.database import Refused
 from perago_local.orchestrator.progress import (
     TaskPosition,
     end_workflow,
@@ -47,7 +47,7 @@ def start(connection: sqlite3.Connection, moment: Moment, definition: WorkflowDe
     if missing:
         message = f"expected task definitions for every step, found none for {', '.join(missing)} "
         message += f"(known: {', '.join(known) or 'none'}): register them first"
-        raise Refused(message)
+        raise NotDoneError(message)
     workflow_id = f"{re.sub(r'[^A-Za-z0-9_-]+', '-', definition.name)[:32]}-{uuid.uuid4().hex[:12]}"
     target = (None, None) if definition.target is None else (definition.target.repository, definition.target.branch)
     connection.execute(
@@ -85,11 +85,19 @@ def retry(connection: sqlite3.Connection, moment: Moment, workflow_id: str) -> N
     last = _last_task(connection, workflow_id, "")
     if last is None or last[1] == TaskStatus.COMPLETED.value:
         message = f"expected workflow {workflow_id} to have stopped at a task that failed, found none: nothing to retry"
-        raise Refused(message)
+        raise NotDoneError(message)
     place = last[0]
     _run_on(connection, workflow_id)
     start_total_timeout(connection, moment, workflow_id, place.position)
     try_again(connection, moment, place, delay=0.0)
+
+
+def remove(connection: sqlite3.Connection, workflow_id: str) -> None:
+    """Forget an ended workflow: its steps, its tasks and their logs."""
+    _require_ended(connection, workflow_id, "remove")
+    connection.execute("DELETE FROM log WHERE task IN (SELECT id FROM task WHERE workflow = ?)", (workflow_id,))
+    for table, column in (("task", "workflow"), ("step", "workflow"), ("workflow", "id")):
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (workflow_id,))  # noqa: S608  names of our own
 
 
 def rerun(connection: sqlite3.Connection, moment: Moment, workflow_id: str, step: str) -> None:
@@ -103,7 +111,7 @@ def rerun(connection: sqlite3.Connection, moment: Moment, workflow_id: str, step
         names = connection.execute("SELECT name FROM step WHERE workflow = ? ORDER BY position", (workflow_id,))
         message = f"expected a step of workflow {workflow_id} that has run, found {step!r} "
         message += f"(steps: {', '.join(name for (name,) in names)})"
-        raise Refused(message)
+        raise NotDoneError(message)
     place = last[0]
     connection.execute("DELETE FROM task WHERE workflow = ? AND position > ?", (workflow_id, place.position))
     _run_on(connection, workflow_id)
@@ -129,7 +137,7 @@ def requeue(connection: sqlite3.Connection, moment: Moment, task_id: str) -> Non
     )
     if changed.rowcount == 0:
         message = f"expected an open task, found {task_id} ended or unknown: there is nothing to hand out again"
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def log(connection: sqlite3.Connection, moment: Moment, task_id: str, lines: tuple[str, ...]) -> None:
@@ -142,14 +150,14 @@ def _status(connection: sqlite3.Connection, workflow_id: str) -> WorkflowStatus:
     row = connection.execute("SELECT status FROM workflow WHERE id = ?", (workflow_id,)).fetchone()
     if row is None:
         message = f"expected a workflow, found none with the id {workflow_id!r}: list them to see the ids"
-        raise Refused(message)
+        raise NotDoneError(message)
     return WorkflowStatus(row[0])
 
 
 def _require_ended(connection: sqlite3.Connection, workflow_id: str, verb: str) -> None:
     if _status(connection, workflow_id) is WorkflowStatus.RUNNING:
         message = f"expected an ended workflow to {verb}, found {workflow_id} running: terminate it first"
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def _run_on(connection: sqlite3.Connection, workflow_id: str) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from perago_core.answers import Answer, Done, NotDone
+from perago_core.pipelines import OrchestratorError
 from perago_core.ports import Assignment
 from perago_core.results import Result
 from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot
@@ -28,22 +29,17 @@ from perago_local.database import SqlitePort
 from perago_local.orchestrator import deliveries, operations, views
 from perago_local.orchestrator.progress import pass_time
 from perago_local.orchestrator.schema import PART, Moment
-from perago_local.orchestrator.workflow import Json, Step, TaskDefinition, WorkflowDefinition, WorkflowStatus
+from perago_local.orchestrator.workflow import Json, TaskDefinition, WorkflowDefinition, WorkflowStatus, WorkflowStep
 
 T = TypeVar("T")
-
-
-class OrchestratorError(Exception):
-    """What a person asked for was not done, or nobody knows whether it was; the message says which, and why.
-
-    The four calls of the port never raise it: they answer.
-    """
 
 
 class SqliteOrchestrator(SqlitePort):
     """An orchestrator in one file. Any number of workers of one machine may open it; it needs no process of its own."""
 
     _PART = PART
+    #: The only workflow whose tasks are taken through this object; ``None``: those of every workflow.
+    only: str | None = None
 
     # ---- the port
 
@@ -54,8 +50,8 @@ class SqliteOrchestrator(SqlitePort):
             rows = connection.execute(
                 "SELECT task.id FROM task JOIN step USING (workflow, position)"
                 " WHERE available_from <= ? AND step.task IN (SELECT value FROM json_each(?))"
-                " ORDER BY available_from, scheduled_at, task.id LIMIT ?",
-                (moment.now, json.dumps(task_names), max(limit, 0)),
+                " AND coalesce(?, workflow) = workflow ORDER BY available_from, scheduled_at, task.id LIMIT ?",
+                (moment.now, json.dumps(task_names), self.only, max(limit, 0)),
             ).fetchall()
             return tuple(deliveries.hand_out(connection, moment, worker_id, task_id) for (task_id,) in rows)
 
@@ -96,7 +92,7 @@ class SqliteOrchestrator(SqlitePort):
     def start_workflow(
         self,
         name: str,
-        steps: tuple[Step, ...],
+        steps: tuple[WorkflowStep, ...],
         params: str | Mapping[str, Json] = "{}",
         *,
         target: Target | None = None,
@@ -115,6 +111,10 @@ class SqliteOrchestrator(SqlitePort):
     def retry(self, workflow_id: str) -> None:
         """Try the failed step of an ended workflow once more: a new task, also after a terminal failure."""
         self._do(lambda connection, moment: operations.retry(connection, moment, workflow_id))
+
+    def remove(self, workflow_id: str) -> None:
+        """Forget an ended workflow with all its tasks and their logs."""
+        self._do(lambda connection, _moment: operations.remove(connection, workflow_id))
 
     def rerun(self, workflow_id: str, step: str) -> None:
         """Run an ended workflow again from a step on: its last task under the same id; later steps are forgotten."""
@@ -137,6 +137,14 @@ class SqliteOrchestrator(SqlitePort):
     def workflows(self, status: WorkflowStatus | None = WorkflowStatus.RUNNING) -> tuple[views.WorkflowView, ...]:
         """List the workflows in a state, by default the running ones; ``None``: all."""
         return self._do(lambda connection, _moment: views.workflows(connection, status))
+
+    def newest(self, limit: int) -> tuple[views.WorkflowLine, ...]:
+        """List so many workflows for an overview, newest first."""
+        return self._do(lambda connection, _moment: views.newest(connection, limit))
+
+    def tasks_like(self, beginning: str) -> tuple[views.TaskView, ...]:
+        """List the attempts whose id begins like this."""
+        return self._do(lambda connection, _moment: views.tasks_like(connection, beginning))
 
     def tasks(self, workflow_id: str) -> tuple[views.TaskView, ...]:
         """List every attempt of a workflow, in step order."""

@@ -20,10 +20,10 @@ from perago_local.orchestrator.schema import Moment
 from perago_local.orchestrator.workflow import (
     Backoff,
     Json,
-    Step,
     TaskDefinition,
     WorkflowDefinition,
     WorkflowStatus,
+    WorkflowStep,
     input_of,
 )
 
@@ -176,7 +176,7 @@ def workflow_definition(connection: sqlite3.Connection, workflow_id: str) -> Wor
         (workflow_id,),
     )
     target = None if repository is None else Target(repository, branch)
-    return WorkflowDefinition(name, tuple(Step(*step) for step in steps), params, target, ref)
+    return WorkflowDefinition(name, tuple(WorkflowStep(*step) for step in steps), params, target, ref)
 
 
 def _go_on(connection: sqlite3.Connection, moment: Moment, place: TaskPosition) -> None:

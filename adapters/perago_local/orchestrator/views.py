@@ -11,7 +11,7 @@ from attrs import fields, frozen
 
 from perago_core.contract import NOWHERE, output_document
 from perago_core.value import Value
-from perago_core.values import CommitRef, TaskStatus
+from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator.progress import workflow_definition
 from perago_local.orchestrator.workflow import WorkflowStatus
 
@@ -51,6 +51,22 @@ class WorkflowView(Value):
     created_at: int
     ended_at: int
     output: str
+    target: Target | None
+    ref: CommitRef | None
+
+
+@frozen(repr=False)
+class WorkflowLine(Value):
+    """A workflow in a list: how far it is, and nothing of what it gave."""
+
+    workflow_id: str
+    name: str
+    status: WorkflowStatus
+    reason: str
+    created_at: int
+    ended_at: int
+    steps: int
+    done: int
 
 
 @frozen(repr=False)
@@ -103,10 +119,15 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
     ).fetchone()
     if row is None:
         return None
-    target = workflow_definition(connection, workflow_id).target or NOWHERE
+    definition = workflow_definition(connection, workflow_id)
+    target = definition.target or NOWHERE
     output = {
         each.step: output_document(
-            target, each.result_ref, each.output or "null", each.task_id, each.result_execution or ""
+            target,
+            each.result_ref,
+            each.output or "null",
+            each.task_id,
+            each.result_execution or "",
         )
         for each in tasks_of(connection, workflow_id)
         if each.status is TaskStatus.COMPLETED and each.result_ref is not None
@@ -121,7 +142,26 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
         created_at,
         ended_at,
         json.dumps(output),
+        definition.target,
+        definition.ref,
     )
+
+
+def newest(connection: sqlite3.Connection, limit: int) -> tuple[WorkflowLine, ...]:
+    """List workflows for an overview, newest first."""
+    rows = connection.execute(
+        "SELECT id, name, status, reason, created_at, ended_at,"
+        " (SELECT count(*) FROM step WHERE step.workflow = workflow.id),"
+        " (SELECT count(*) FROM task WHERE task.workflow = workflow.id AND task.status = ?)"
+        " FROM workflow ORDER BY created_at DESC, id DESC LIMIT ?",
+        (TaskStatus.COMPLETED.value, limit),
+    ).fetchall()
+    return tuple(WorkflowLine(row[0], row[1], WorkflowStatus(row[2]), *row[3:]) for row in rows)
+
+
+def tasks_like(connection: sqlite3.Connection, beginning: str) -> tuple[TaskView, ...]:
+    """List the attempts whose id begins like this."""
+    return tuple(_tasks(connection, "WHERE substr(task.id, 1, ?) = ? ORDER BY task.id", (len(beginning), beginning)))
 
 
 def logs(connection: sqlite3.Connection, task_id: str) -> tuple[LogLine, ...]:
@@ -130,7 +170,7 @@ def logs(connection: sqlite3.Connection, task_id: str) -> tuple[LogLine, ...]:
     return tuple(LogLine(*row) for row in rows)
 
 
-def _tasks(connection: sqlite3.Connection, where: str, parameters: tuple[str, ...]) -> Iterator[TaskView]:
+def _tasks(connection: sqlite3.Connection, where: str, parameters: tuple[str | int, ...]) -> Iterator[TaskView]:
     for row in connection.execute(f"{_TASKS} {where}", parameters).fetchall():
         columns: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
         columns["status"] = TaskStatus(columns["status"])

@@ -1,13 +1,9 @@
 """What a workflow is made of, as values: tasks and how they are retried, steps, and what a step is given.
 
 A workflow is a line of steps. Each reads the workspace at the commit the one before it left, so the ref of a step's
-result is the ref of the next step's input. The parameters of a step may quote what came before it:
-
-    ``${params.day}``            a parameter of the workflow
-    ``${clean.result.rows}``     a field of the result of the step ``clean``
-
-A text that is one such quotation becomes the quoted value itself, whatever its type; inside a longer text it becomes
-text.
+result is the ref of the next step's input. The parameters of a step may quote what came before it
+(``perago_core.pipelines``). A text that is one such quotation becomes the quoted value itself, whatever its type;
+inside a longer text it becomes text.
 """
 
 from __future__ import annotations
@@ -21,6 +17,7 @@ from typing import Any, TypeAlias
 from attrs import field, frozen
 
 from perago_core.contract import PARAMS, WORKSPACE, is_list, is_object, workspace_document
+from perago_core.pipelines import QUOTATION
 from perago_core.value import Value, a, count, many, maybe, seconds, text
 from perago_core.values import CommitRef, Target
 
@@ -79,7 +76,7 @@ def _json_text(params: str | Mapping[str, Json] | None) -> str | None:
 
 
 @frozen(repr=False)
-class Step(Value):
+class WorkflowStep(Value):
     """One step: its name in the workflow, the task it runs, and its parameters; ``None``: the workflow's.
 
     Parameters are given as a mapping or as the text of a JSON object, and kept as text.
@@ -91,10 +88,11 @@ class Step(Value):
 
     def __attrs_post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
-            message = f"Step.name must be letters, digits, '_' and '-', because it is quoted by name, not {self.name!r}"
+            message = "WorkflowStep.name must be letters, digits, '_' and '-', because it is quoted by name, "
+            message += f"not {self.name!r}"
             raise ValueError(message)
         if self.name == "params":
-            message = "Step.name must not be 'params': ${params.x} quotes the parameters of the workflow"
+            message = "WorkflowStep.name must not be 'params': ${params.x} quotes the parameters of the workflow"
             raise ValueError(message)
         if self.params is not None:
             json_object(self.params, f"parameters of step {self.name}")
@@ -108,7 +106,7 @@ class WorkflowDefinition(Value):
     """
 
     name: str = field(validator=text)
-    steps: tuple[Step, ...] = field(validator=many(a(Step)))
+    steps: tuple[WorkflowStep, ...] = field(validator=many(a(WorkflowStep)))
     params: str = field(default="{}", validator=text)
     target: Target | None = field(default=None, validator=maybe(a(Target)))
     ref: CommitRef | None = field(default=None, validator=maybe(text))
@@ -137,7 +135,9 @@ def json_object(source: str, what: str) -> Mapping[str, Json]:
     return found
 
 
-def input_of(definition: WorkflowDefinition, step: Step, outputs: Mapping[str, Json], ref: CommitRef | None) -> str:
+def input_of(
+    definition: WorkflowDefinition, step: WorkflowStep, outputs: Mapping[str, Json], ref: CommitRef | None
+) -> str:
     """Write what a step is given, from what the steps before it gave; ``ValueError`` if it quotes what is not there."""
     params: Json = json_object(definition.params, "workflow parameters")
     if step.params is not None:
@@ -149,9 +149,6 @@ def input_of(definition: WorkflowDefinition, step: Step, outputs: Mapping[str, J
     return json.dumps(given)
 
 
-_QUOTATION = re.compile(r"\$\{([^{}]*)\}")
-
-
 def _filled(template: Json, scope: Mapping[str, Json], step: str) -> Json:
     if is_object(template):
         return {key: _filled(value, scope, step) for key, value in template.items()}
@@ -159,10 +156,10 @@ def _filled(template: Json, scope: Mapping[str, Json], step: str) -> Json:
         return [_filled(value, scope, step) for value in template]
     if not isinstance(template, str):
         return template
-    whole = _QUOTATION.fullmatch(template)
+    whole = QUOTATION.fullmatch(template)
     if whole is not None:
         return _quoted(whole[1], scope, step)
-    return _QUOTATION.sub(lambda match: _as_text(_quoted(match[1], scope, step)), template)
+    return QUOTATION.sub(lambda match: _as_text(_quoted(match[1], scope, step)), template)
 
 
 def _quoted(path: str, scope: Mapping[str, Json], step: str) -> Json:

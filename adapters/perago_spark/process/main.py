@@ -29,9 +29,9 @@ from perago_spark.api.datasets import SparkDatasets
 from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import StoppedError
 from perago_spark.process.messages import (
+    BodyFailure,
     Channel,
     Ended,
-    Failed,
     Returned,
     RunTask,
     SinkGranted,
@@ -45,7 +45,7 @@ from perago_spark.process.session import Spark, open_spark
 from perago_spark.process.settings import read_settings
 
 #: Runs a body by its name: data sets and parameters in, JSON or a failure out.
-Call: TypeAlias = Callable[[str, SparkDatasets, str], Returned | Failed]
+Call: TypeAlias = Callable[[str, SparkDatasets, str], Returned | BodyFailure]
 #: Tasks one process runs, and bytes it may grow to, before another takes its place.
 _TASKS: Final = 200
 _BYTES: Final = 2 << 30
@@ -119,7 +119,7 @@ class WarmProcess:
 
     def _ran(self, order: RunTask) -> Ended:
         if self._spark is None or self._call is None:
-            return Ended(Failed(self._trouble or "Spark did not start"), spent="it never started")
+            return Ended(BodyFailure(self._trouble or "Spark did not start"), spent="it never started")
         threads = _threads()
         datasets = None
         try:
@@ -128,10 +128,12 @@ class WarmProcess:
             ending = self._call(order.body, datasets, order.params)
         except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
             traceback.print_exc()
-            ending = Failed(one_line(f"{type(error).__name__}: {explained(error)}"))
+            ending = BodyFailure(one_line(f"{type(error).__name__}: {explained(error)}"))
         if datasets is not None and datasets.unfinished and isinstance(ending, Returned):
             names = ", ".join(datasets.unfinished)
-            ending = Failed(f"the body went on although its write of {names} had failed. Let it raise, or write again")
+            ending = BodyFailure(
+                f"the body went on although its write of {names} had failed. Let it raise, or write again"
+            )
         return Ended(ending, () if datasets is None else datasets.changed, self._spent(threads))
 
     def _staging(self) -> Sink:

@@ -60,7 +60,7 @@ class Returned:
 
 
 @frozen
-class Failed:
+class BodyFailure:
     """The body failed. ``terminal``: trying again cannot help."""
 
     reason: str
@@ -71,7 +71,7 @@ class Failed:
 class Ended:
     """The body is over. ``changed``: the folders it changed. ``spent``: why its process must not be used again."""
 
-    ending: Returned | Failed
+    ending: Returned | BodyFailure
     changed: tuple[str, ...] = ()
     spent: str | None = None
 
@@ -146,6 +146,6 @@ def read_report(payload: bytes) -> Report | None:
         case {"ending": {"output": str(output)}, "changed": [*changed], "spent": str() | None as spent}:
             return Ended(Returned(output), tuple(changed), spent)
         case {"ending": {"reason": str(reason), "terminal": bool(terminal)}, "spent": str() | None as spent}:
-            return Ended(Failed(reason, terminal), (), spent)
+            return Ended(BodyFailure(reason, terminal), (), spent)
         case _:
             return SinkWanted() if document == {} else None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectedSession
 
 from perago_spark.process.java import start_java
-from perago_spark.process.settings import TASK_DEFAULTS, SparkSettings
+from perago_spark.process.settings import TASK_DEFAULTS, SparkSettings, check_address, refused
+from perago_spark.source.data_source import PeragoSource
 
 
 class Spark(Protocol):
@@ -37,7 +39,7 @@ def open_spark(settings: SparkSettings, scratch: Path) -> Spark:
     """Start Spark in this process, or connect it to a server."""
     if not settings.remote:
         return OwnSpark(open_session(settings, scratch))
-    from perago_spark.process.connect import ConnectedSpark  # noqa: PLC0415  only who connects needs its packages
+    from perago_spark.process.session import ConnectedSpark  # noqa: PLC0415  only who connects needs its packages
 
     return ConnectedSpark(settings)
 
@@ -170,3 +172,58 @@ def _make_default(session: SparkSession) -> None:
     java.setDefaultSession(inner._jsparkSession)  # noqa: SLF001  as above
     kind: Any = SparkSession
     kind._instantiatedSession = kind._activeSession = session  # noqa: SLF001  as above
+
+
+# ---- Spark on a server this process is connected to. Each task has a session there, released when it is over.
+#
+# What sessions of a server share, such as cached tables, belongs to all its users and is left alone.
+
+
+class ConnectedSpark:
+    """A connection to a server. Killing this process does not end its jobs there; interrupting them does."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        check_address(settings.remote)
+        self._conf = {**TASK_DEFAULTS, **settings.conf}
+        self._base = _connected(settings.remote)
+        # For builders in a body: else theirs would start a Spark of its own in this process.
+        os.environ.update(SPARK_REMOTE=settings.remote, SPARK_CONNECT_MODE_ENABLED="1")
+        self._session: ConnectedSession | None = None
+
+    def task_session(self, group: str) -> SparkSession:
+        """Make the session of one task, with the data source in it, and the one that a builder in the body returns."""
+        session = self._base.newSession()
+        for key, value in self._conf.items():
+            session.conf.set(key, value)
+        session.addTag(f"perago-{group}")
+        session.dataSource.register(PeragoSource)
+        _make_remote_default(session)
+        self._session = session
+        return cast("SparkSession", session)
+
+    def interrupt(self) -> None:
+        """Interrupt every operation of the task's session, on the server."""
+        if self._session is not None:
+            self._session.interruptAll()
+
+    def tidy(self) -> str | None:
+        """Release the task's session, and with it whatever it holds on the server."""
+        if self._session is not None:
+            self._session.interruptAll()
+            self._session.stop()
+        self._session = None
+        _make_remote_default(self._base)
+        return "the body closed the connection" if self._base.is_stopped else None
+
+
+def _connected(remote: str) -> ConnectedSession:
+    try:
+        return ConnectedSession.builder.remote(remote).create()
+    except Exception as error:  # noqa: BLE001  whatever it is, it may quote the address, and nobody was asked yet
+        raise refused(f"one that PySpark cannot use: {type(error).__name__}") from None
+
+
+def _make_remote_default(session: ConnectedSession) -> None:
+    """Make this the session that a builder gives, and the calling thread's."""
+    kind: Any = ConnectedSession
+    kind._default_session = kind._active_session.session = session  # noqa: SLF001  Spark has no other way to say it

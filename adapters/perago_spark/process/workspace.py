@@ -21,7 +21,7 @@ from perago_core.values import Attempt, CommitRef, Content, Operation
 from perago_spark.api.datasets import DatasetScope
 from perago_spark.errors import SparkUnavailableError
 from perago_spark.format.seal import content_of, discrepancy
-from perago_spark.process.messages import Ended, Failed, Returned, RunTask, SinkGranted, SinkWanted, Stop
+from perago_spark.process.messages import BodyFailure, Ended, Returned, RunTask, SinkGranted, SinkWanted, Stop
 from perago_spark.process.pool import WarmBodies, WarmBody
 
 #: Called with each line that a body prints.
@@ -234,11 +234,11 @@ class SparkWorkspace:
             self._bodies.discard(body)
 
 
-def _event(attempt: Attempt, ending: Returned | Failed, *, changed: bool, content: Content | None) -> BodyEvent:
+def _event(attempt: Attempt, ending: Returned | BodyFailure, *, changed: bool, content: Content | None) -> BodyEvent:
     match ending:
         case Returned(output):
             return BodyDone(attempt.execution, changed=changed, output=output, content=content)
-        case Failed(reason, terminal):
+        case BodyFailure(reason, terminal):
             return BodyFailed(attempt.execution, one_line(reason), terminal=terminal)
         case _:
             assert_never(ending)

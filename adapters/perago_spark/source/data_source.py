@@ -84,7 +84,7 @@ class Files(InputPartition):
 
 
 class PeragoReader(DataSourceReader):
-    """One read."""
+    """Spark's batch reader of one data set at one commit."""
 
     def __init__(self, place: ReadPlace, schema: StructType) -> None:
         self._place = place

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from perago_core.contract import PARAMS, RESULT, WORKSPACE, workspace_schema
-from perago_worker.api.task import TaskDefinition
+from perago_worker.api.signature import Signature
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def input_schema(definition: TaskDefinition) -> dict[str, Any]:
+def input_schema(signature: Signature, *, has_workspace: bool) -> dict[str, Any]:
     """Describe the input. Further keys beside ``params`` and ``workspace`` are allowed."""
     parts: dict[str, Any] = {}
-    if definition.signature.params is not None:
-        parts[PARAMS] = definition.signature.params.json_schema(mode="validation")
-    return _document(definition, parts, made=False)
+    if signature.params is not None:
+        parts[PARAMS] = signature.params.json_schema(mode="validation")
+    return _document(parts, workspace_schema(made=False) if has_workspace else None)
 
 
-def output_schema(definition: TaskDefinition) -> dict[str, Any]:
+def output_schema(signature: Signature, *, has_workspace: bool) -> dict[str, Any]:
     """Describe the output."""
-    return _document(definition, {RESULT: definition.signature.result.json_schema(mode="serialization")}, made=True)
+    parts: dict[str, Any] = {RESULT: signature.result.json_schema(mode="serialization")}
+    return _document(parts, workspace_schema(made=True) if has_workspace else None)
 
 
-def _document(definition: TaskDefinition, parts: dict[str, Any], *, made: bool) -> dict[str, Any]:
+def _document(parts: dict[str, Any], workspace: Mapping[str, Any] | None) -> dict[str, Any]:
     """Put the parts together, with the models they share in the one place JSON pointers look for them."""
     definitions: dict[str, Any] = {}
     for part in parts.values():
         definitions.update(part.pop("$defs", {}))
-    if definition.workspace is not None:
-        parts[WORKSPACE] = workspace_schema(made=made)
+    if workspace is not None:
+        parts[WORKSPACE] = workspace
     document: dict[str, Any] = {
         "$schema": _DRAFT,
         "type": "object",

@@ -23,9 +23,10 @@ from typing import Any, Literal, TypeVar
 
 from attrs import field, frozen
 
-from perago_core.values import Operation
+from perago_core.values import OnAbandoned, Operation
 from perago_worker.api.errors import TaskDefinitionError
 from perago_worker.api.guardrails import Guardrail
+from perago_worker.api.schema import input_schema, output_schema
 from perago_worker.api.signature import FOLDER, Signature, signature_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,6 +88,7 @@ class TaskDefinition:
     memory_limit: int | None
     operation: Operation
     over_maintenance: bool = False
+    on_abandoned: OnAbandoned = OnAbandoned.ADOPT
 
     @property
     def module(self) -> str:
@@ -97,6 +99,16 @@ class TaskDefinition:
     def read_only(self) -> bool:
         """Return whether it may change the branch. A task without workspace cannot."""
         return self.workspace is None or self.workspace.read_only
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the input it wants."""
+        return input_schema(self.signature, has_workspace=self.workspace is not None)
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the output it shows."""
+        return output_schema(self.signature, has_workspace=self.workspace is not None)
 
 
 def task(
@@ -112,6 +124,7 @@ def task(
     memory_limit: int | None = None,
     operation: Operation | Literal["logical", "maintenance"] = Operation.LOGICAL,
     over_maintenance: bool = False,
+    on_abandoned: OnAbandoned | Literal["adopt", "replace"] = OnAbandoned.ADOPT,
 ) -> Callable[[F], F]:
     """Declare a function as a task. It stays the function it was.
 
@@ -123,6 +136,10 @@ def task(
     (H-15). A folder cannot: what is in its files is its content. Where other maintenance came first, it begins from
     there. With ``over_maintenance`` a logical task may be published on top of maintenance that came between, where the
     ledger proves that it was nothing else (H-16); without a ledger it is not.
+
+    ``on_abandoned``: what an attempt does that finds what an earlier one of its task has published and did not come to
+    report. ``"adopt"`` reports it, and the body does not run again; ``"replace"`` computes anew and replaces it, for a
+    body whose later result is the better one. Under the policy ``soft`` it is always replaced.
     """
     if not _NAME.fullmatch(name):
         raise TaskDefinitionError(
@@ -140,6 +157,10 @@ def task(
             f"task {name!r}: operation wants 'logical' or 'maintenance'; found {operation!r}. Choose one"
         )
     kind = Operation(operation)
+    if on_abandoned not in {*OnAbandoned, *(each.value for each in OnAbandoned)}:
+        raise TaskDefinitionError(
+            f"task {name!r}: on_abandoned wants 'adopt' or 'replace'; found {on_abandoned!r}. Choose one"
+        )
 
     def declare(function: F) -> F:
         signature = signature_of(function, name, has_workspace=workspace is not None)
@@ -162,6 +183,7 @@ def task(
             memory_limit=memory_limit,
             operation=kind,
             over_maintenance=over_maintenance,
+            on_abandoned=OnAbandoned(on_abandoned),
         )
         setattr(function, _MARK, definition)
         return function

@@ -16,6 +16,7 @@ from typing import Any
 from perago_worker.api.progress import listen
 from perago_worker.bodies import system
 from perago_worker.bodies import verdict as verdicts
+from perago_worker.bodies.isolation import isolate
 from perago_worker.bodies.notes import NoteHandler, NoteWriter
 from perago_worker.bodies.spec import REPORTED, Spec
 from perago_worker.bodies.stages import STAGES
@@ -27,7 +28,9 @@ _OUT_OF_THE_WAY = 100
 def run(stage: str, spec: Spec, notes: int, output: int, guard: int) -> int:
     """Run one stage in this process, and give its exit code."""
     os.setsid()
-    system.die_with(guard)
+    if spec.hidden is not None:
+        isolate(spec.hidden, str(Path(spec.verdict).parent))
+    system.die_with(guard)  # after that: the kernel forgets the wish when a process enters a user namespace
     _settle_signals()
     _settle_streams(output)
     _settle_limits(spec)
@@ -42,7 +45,7 @@ def run(stage: str, spec: Spec, notes: int, output: int, guard: int) -> int:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # the body may have closed it
             stream.flush()
-    return REPORTED if isinstance(verdict, verdicts.Failed) else 0
+    return REPORTED if isinstance(verdict, verdicts.BodyFailure) else 0
 
 
 def _settle_signals() -> None:
@@ -80,7 +83,10 @@ def _settle_chance() -> None:
 
 
 def _settle_logging(notes: int) -> None:
-    writer = NoteWriter(fcntl.fcntl(notes, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
+    # As far away as the limit of open files allows. Counterexample, seen: with fewer than a hundred no body started.
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    away = _OUT_OF_THE_WAY if limit == resource.RLIM_INFINITY else min(_OUT_OF_THE_WAY, limit - 1)
+    writer = NoteWriter(fcntl.fcntl(notes, fcntl.F_DUPFD_CLOEXEC, away))
     os.close(notes)
     listen(writer.progress)
     root = logging.getLogger()

@@ -32,6 +32,7 @@ def main(line: socket.socket, notes: int, output: int) -> NoReturn:
         system.adopt_orphans()
         spec = _receive(line)
         if spec is not None:
+            line.sendall(b"%d\n" % os.getpid())  # the worker waits for it: a template may have been stopped
             ended = Guard(line, notes, output, read_spec(spec)).run()
             with suppress(OSError):  # nobody listens any more
                 line.sendall(write(ended))

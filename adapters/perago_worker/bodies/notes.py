@@ -33,6 +33,11 @@ class Logged:
 
 
 @frozen
+class Changed(Logged):
+    """What an attempt has staged: files and bytes written, files deleted."""
+
+
+@frozen
 class Progressed:
     """How far the body is, between 0 and 1."""
 

@@ -12,16 +12,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from attrs import evolve
+
 from perago_worker.bodies.process import Running
 from perago_worker.bodies.spec import Spec, write
 from perago_worker.bodies.template import BOOT, READY
 
 #: Seconds a template may need for its imports.
 _START = 120.0
+#: Seconds a template may need to fork a guard, on a machine that is busy.
+_BEGIN = 30.0
 
 
 #: What bodies do not see of the worker's environment: they run other people's code.
 _PRIVATE = ("PERAGO_", "CONDUCTOR_", "LAKECTL_", "ETCDCTL_", "SPARK_REMOTE")
+
+
+class _SilentError(Exception):
+    """The template took the order, and nobody came of it."""
 
 
 class TemplateError(Exception):
@@ -31,24 +39,46 @@ class TemplateError(Exception):
 class Bodies:
     """Starts bodies from one template process, and another template if that one is gone. Threads may share it.
 
-    ``environment`` is what bodies see of the worker's environment. Leave credentials out of it.
+    ``environment`` is what bodies see of the worker's environment. Leave credentials out of it. ``hidden``: files and
+    folders they must not see; ``None``: they are not isolated.
     """
 
-    def __init__(self, modules: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        modules: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        hidden: tuple[str, ...] | None = None,
+    ) -> None:
         self._modules = tuple(modules)
+        self._hidden = hidden
         self._environment = dict(os.environ if environment is None else environment)
         self._lock = threading.Lock()
         self._template: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
     def start(self, spec: Spec) -> Running:
-        """Start one body. Raises ``TemplateError`` if that cannot be done; then nothing has run."""
+        """Start one body. Raises ``TemplateError`` if that cannot be done; then nothing has run.
+
+        A template that does not answer is replaced, once. Counterexample, seen: a body stopped it by a signal, and
+        every later body of the worker was waited for until its deadline, and lost.
+        """
+        try:
+            return self._start(spec)
+        except _SilentError:
+            with self._lock:
+                self._end_template(at_once=True)
+        try:
+            return self._start(spec)
+        except _SilentError as silent:
+            raise TemplateError(f"the body was not started: {silent}") from None
+
+    def _start(self, spec: Spec) -> Running:
         line, line_there = socket.socketpair()
         notes, notes_there = os.pipe()
         output, output_there = os.pipe()
         running = Running(spec, line, notes, output)
         try:
             self._request([line_there.fileno(), notes_there, output_there])
-            line.sendall(write(spec))
+            line.sendall(write(evolve(spec, hidden=self._hidden)))
         except (OSError, TemplateError) as error:
             running.close()
             raise TemplateError(f"the body was not started: {error}") from error
@@ -56,6 +86,9 @@ class Bodies:
             line_there.close()
             for each in (notes_there, output_there):
                 os.close(each)
+        if not running.begins(_BEGIN):
+            running.close()
+            raise _SilentError(f"no guard answered within {_BEGIN:g} s")
         return running
 
     def warm(self) -> int:
@@ -103,12 +136,14 @@ class Bodies:
             )
         return here
 
-    def _end_template(self) -> None:
+    def _end_template(self, *, at_once: bool = False) -> None:
         if self._template is None:
             return
         process, control = self._template
         self._template = None
         control.close()
+        if at_once:
+            process.kill()
         try:
             process.wait(timeout=2)
         except subprocess.TimeoutExpired:
@@ -128,5 +163,5 @@ def _says_ready(control: socket.socket) -> bool:
 
 
 def environment_of_bodies(environment: Mapping[str, str]) -> dict[str, str]:
-    """Take the worker's keys and settings out of the environment that bodies see."""
-    return {name: value for name, value in environment.items() if not name.startswith(_PRIVATE)}
+    """Take the worker's keys and settings out of the environment that bodies see, in any case: so they are read."""
+    return {name: value for name, value in environment.items() if not name.upper().startswith(_PRIVATE)}

@@ -15,11 +15,13 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from perago_worker.bodies import system
 from perago_worker.bodies import verdict as verdicts
 from perago_worker.bodies.lines import Lines
 from perago_worker.bodies.notes import Logged, Note, Printed, decode
 from perago_worker.bodies.spec import REPORTED, Ended, Spec, read_ended
-from perago_worker.bodies.verdict import Failed, Succeeded, objection_to
+from perago_worker.bodies.verdict import BodyFailure, Succeeded, objection_to
+from perago_worker.printable import printable
 
 Listener: TypeAlias = Callable[[Note], object]
 
@@ -44,7 +46,7 @@ class Lost:
     reason: str
 
 
-End: TypeAlias = Succeeded | Failed | Lost
+End: TypeAlias = Succeeded | BodyFailure | Lost
 
 
 class Running:
@@ -57,6 +59,25 @@ class Running:
         self._notes = notes
         self._open = threading.Lock()
         self._stopped: str | None = None
+        self._guard: int | None = None
+
+    def begins(self, within: float) -> bool:
+        """Wait for the guard to say who it is; ``False`` if it does not."""
+        self._line.settimeout(within)
+        said = bytearray()
+        try:
+            while not said.endswith(b"\n"):
+                more = self._line.recv(1)
+                if not more:
+                    return False
+                said += more
+        except OSError:
+            return False
+        finally:
+            self._line.settimeout(None)
+        with suppress(OSError):  # gone again already
+            self._guard = system.handle_of(int(said))
+        return True
 
     def stop(self, reason: str) -> None:
         """Have the body ended: asked at once, killed after its grace. The first reason given is the one reported."""
@@ -70,6 +91,8 @@ class Running:
         """Pass notes on until the body has ended; say how."""
         try:
             ended = self._follow(listen)
+            if ended is None and self._guard is not None:
+                system.kill_by(self._guard)  # stopped by a signal, it would stay for ever, and its body with it
         finally:
             self.close()
         if ended is None:
@@ -80,6 +103,9 @@ class Running:
         """Let go of a body: its guard sees the line closed, and ends whatever still runs."""
         with self._open:
             self._line.close()
+            if self._guard is not None:
+                os.close(self._guard)
+                self._guard = None
             while self._pipes:
                 os.close(self._pipes.popitem()[0])
 
@@ -122,24 +148,28 @@ class Running:
             with suppress(Exception):  # a listener informs; it cannot end a body
                 listen(note or Printed(text.decode("utf-8", "backslashreplace")))
 
-    def _in_words(self, ended: Ended) -> Succeeded | Failed:
+    def _in_words(self, ended: Ended) -> Succeeded | BodyFailure:
         who = "the body" if ended.stage == "body" else "the post-check"
         if ended.why == "deadline":
             limit = f"{self._spec.deadline:g} s"
-            return Failed(f"{who} ran longer than {limit} and was ended. Raise timeout= in @task, or let it do less")
+            return BodyFailure(
+                f"{who} ran longer than {limit} and was ended. Raise timeout= in @task, or let it do less"
+            )
         if ended.why is not None:
-            return Failed(f"{who} was stopped: {self._stopped or 'the worker is gone'}")
+            return BodyFailure(f"{who} was stopped: {self._stopped or 'the worker is gone'}")
         if ended.signal is not None:
             name = signal.Signals(ended.signal)
-            return Failed(f"{who} died of {name.name}. {_HINTS.get(name, 'Something else on this machine sent it')}")
+            return BodyFailure(
+                f"{who} died of {name.name}. {_HINTS.get(name, 'Something else on this machine sent it')}"
+            )
         verdict = verdicts.read(Path(self._spec.verdict), self._spec.output_limit)
         if verdict is None or ended.code not in {0, REPORTED} or (ended.code == 0) != isinstance(verdict, Succeeded):
-            return Failed(
+            return BodyFailure(
                 f"{who} ended its process with exit code {ended.code} before it returned. "
                 "Let it return or raise instead; the task's log may say more"
             )
         objection = objection_to(verdict.output, self._spec.output_limit) if isinstance(verdict, Succeeded) else None
-        return verdict if objection is None else Failed(objection)
+        return verdict if objection is None else BodyFailure(objection)
 
 
 def _receive(line: socket.socket) -> bytes:
@@ -152,8 +182,8 @@ def _receive(line: socket.socket) -> bytes:
 def as_text(note: Note) -> str:
     """Write a note as a line for people."""
     if isinstance(note, Logged):
-        return f"{note.name}: {note.text}"
+        return printable(f"{note.name}: {note.text}")
     if isinstance(note, Printed):
-        return note.text
+        return printable(note.text)
     share = "" if note.fraction is None else f"{note.fraction:.0%} "
-    return f"progress {share}{note.text}".rstrip()
+    return printable(f"progress {share}{note.text}".rstrip())

@@ -16,6 +16,7 @@ class Spec:
     """One body: which task, on which folder, with which parameters, and within which limits.
 
     ``workspace`` is ``None`` for a task without one. ``verdict`` is the file in which the body says how it ended.
+    ``hidden``: files and folders the body must not see; ``None``: it is not isolated.
     """
 
     module: str
@@ -29,6 +30,7 @@ class Spec:
     memory_limit: int | None
     output_limit: int
     has_post: bool
+    hidden: tuple[str, ...] | None = None
 
 
 @frozen

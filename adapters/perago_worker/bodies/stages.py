@@ -22,7 +22,7 @@ from perago_worker.api.guardrails import Guardrail, check
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition
 from perago_worker.bodies.spec import Spec
-from perago_worker.bodies.verdict import Failed, Succeeded, Verdict, objection_to
+from perago_worker.bodies.verdict import BodyFailure, Succeeded, Verdict, objection_to
 
 _LOG = logging.getLogger("perago.body")
 #: Mistakes in the parameters that are named; the first ones usually explain the rest.
@@ -34,7 +34,7 @@ def body_stage(spec: Spec) -> Verdict:
     try:
         definition = Registry.of_modules(spec.module)[spec.task]
     except (TypeError, KeyError) as error:
-        return Failed(one_line(said(error)))
+        return BodyFailure(one_line(said(error)))
     workspace = None if spec.workspace is None else Path(spec.workspace)
     return run_body(definition, workspace, spec.params, spec.output_limit)
 
@@ -44,16 +44,16 @@ def run_body(definition: TaskDefinition, workspace: Any, params: str, output_lim
     try:
         arguments = _arguments(definition, workspace, params)
     except ValidationError as error:
-        return Failed(one_line(_bad_params(definition.name, error)), terminal=True)
+        return BodyFailure(one_line(_bad_params(definition.name, error)), terminal=True)
     except Exception as error:  # noqa: BLE001  a validator is the author's code
         _LOG.error("%s", traceback.format_exc())
-        return Failed(
+        return BodyFailure(
             one_line(f"bad input: the params model of task {definition.name!r} raised {said(error)}"), terminal=True
         )
     if definition.workspace is not None and workspace is not None:
         objection = objection_of(definition.workspace.pre, workspace)
         if objection is not None:
-            return Failed(one_line(f"pre-check: {objection}"), terminal=True)
+            return BodyFailure(one_line(f"pre-check: {objection}"), terminal=True)
     return _call(definition, arguments, output_limit)
 
 
@@ -63,7 +63,7 @@ def post_stage(spec: Spec) -> Verdict | None:
     if definition.workspace is None or spec.workspace is None:
         return None
     objection = objection_of(definition.workspace.post, Path(spec.workspace))
-    return None if objection is None else Failed(one_line(f"post-check: {objection}"))
+    return None if objection is None else BodyFailure(one_line(f"post-check: {objection}"))
 
 
 STAGES: Mapping[str, Callable[[Spec], Verdict | None]] = {"body": body_stage, "post": post_stage}
@@ -101,17 +101,22 @@ def _call(definition: TaskDefinition, arguments: Mapping[str, Any], output_limit
         returned = definition.function(**arguments)
         value = asyncio.run(returned) if definition.signature.is_async else returned
     except TaskTerminalError as error:
-        return Failed(one_line(said(error)), terminal=True)
+        return BodyFailure(one_line(said(error)), terminal=True)
     except SystemExit as error:
-        return Failed(one_line(f"the body called sys.exit({error.code!r}). Return a result, or raise an exception"))
+        return BodyFailure(
+            one_line(f"the body called sys.exit({error.code!r}). Return a result, or raise an exception")
+        )
     except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
         _LOG.error("%s", traceback.format_exc())
-        return Failed(one_line(said(error)))
+        return BodyFailure(one_line(said(error)))
     return _result(definition, value, output_limit)
 
 
 def _result(definition: TaskDefinition, value: object, output_limit: int) -> Verdict:
-    """Hold the result against its type and against what an orchestrator takes, before anything is published."""
+    """Hold the result against its type and against what an orchestrator takes, before anything is published.
+
+    A function that returns something else than it declares does so again: trying it again cannot help.
+    """
     adapter = definition.signature.result
     try:
         valid = adapter.validate_python(value)
@@ -120,11 +125,12 @@ def _result(definition: TaskDefinition, value: object, output_limit: int) -> Ver
         json.dumps(adapter.dump_python(valid, mode="json"), allow_nan=False)
     except Exception as error:  # noqa: BLE001  serializers are the author's code
         reason = " ".join(str(error).split()[:40])
-        return Failed(
+        return BodyFailure(
             one_line(
                 f"expected a result as task {definition.name!r} declares it; found {type(value).__name__}: {reason}. "
                 "Return the declared type"
-            )
+            ),
+            terminal=True,
         )
     objection = objection_to(output, output_limit)
-    return Succeeded(output) if objection is None else Failed(one_line(objection))
+    return Succeeded(output) if objection is None else BodyFailure(one_line(objection))

@@ -56,6 +56,18 @@ def signal_group(leader: int, number: signal.Signals) -> None:
         os.kill(leader, number)
 
 
+def handle_of(pid: int) -> int | None:
+    """Give a descriptor of a process, which is no later one of the same number; ``None``: there is no such thing."""
+    return os.pidfd_open(pid) if sys.platform == "linux" else None
+
+
+def kill_by(handle: int) -> None:
+    """Kill the process of a descriptor, if it is still there."""
+    if sys.platform == "linux":
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+
+
 class ChildWatch:
     """Waits for input and for the end of a child at the same time. One for each process that has children to watch."""
 

@@ -25,14 +25,14 @@ class Succeeded:
 
 
 @frozen
-class Failed:
+class BodyFailure:
     """A check, the input or the body failed. ``terminal``: trying again cannot help."""
 
     reason: str
     terminal: bool = False
 
 
-Verdict: TypeAlias = Succeeded | Failed
+Verdict: TypeAlias = Succeeded | BodyFailure
 
 
 def write(verdict: Verdict, place: Path) -> None:
@@ -58,7 +58,7 @@ def read(place: Path, output_limit: int) -> Verdict | None:
         case {"output": str(output)}:
             return Succeeded(output)
         case {"reason": str(reason), "terminal": bool(terminal)}:
-            return Failed(reason, terminal=terminal)
+            return BodyFailure(reason, terminal=terminal)
         case _:
             return None
 

@@ -33,6 +33,19 @@ COMMANDS = {
         _WORK,
         "Run a pipeline or a single task here. What a pipeline's steps quote as ${params.NAME} is given by --param.",
     ),
+    "retry": Entry(
+        _WORK,
+        "Go on with a run from the step at which it stopped, here; steps that were accepted stay and do not run again.",
+    ),
+    "cancel": Entry(
+        _WORK,
+        "End a run: its attempts are refused from now on. What was accepted stays; `perago retry` can go on with it.",
+    ),
+    "runs": Entry(_LOOK, "List the runs, newest first: state, start, duration and how far each is."),
+    "show": Entry(_LOOK, "Show one run: its steps with durations, results and reasons, and what to do next."),
+    "logs": Entry(
+        _LOOK, "Show what the bodies of a run, of a step or of one attempt printed and logged; --follow shows it live."
+    ),
     "status": Entry(_LOOK, "Show what runs, and with --all what ran."),
     "history": Entry(_LOOK, "Draw the branch: every publication, newest first."),
     "verify": Entry(
@@ -54,6 +67,10 @@ COMMANDS = {
     "gc": Entry(
         _MEND,
         "Remove staging names and folders of attempts that ended, and what is left of workflows that are long over.",
+    ),
+    "rm": Entry(
+        _MEND,
+        "Forget ended runs and their logs. Branches and audit stay; a run with unsettled publications stays, too.",
     ),
     "extract": Entry(_DEFINE, "Write the definitions of the project's tasks as JSON, as Conductor takes them."),
     "register": Entry(_DEFINE, "Make the project's tasks known to the orchestrator."),
@@ -108,6 +125,13 @@ class LazyCommands(TyperGroup):
         name, shown, rest = super().resolve_command(ctx, args)
         return name, None if shown is None or name is None else load_command(name), rest
 
+    def invoke(self, ctx: Context) -> Any:  # noqa: ANN401  whatever a command gives
+        """Run the command; a mistake is one line."""
+        from perago_worker.cli.console import one_line_mistakes  # noqa: PLC0415  `perago --help` needs no console of ours
+
+        with one_line_mistakes(debug=bool(ctx.params.get("debug"))):
+            return super().invoke(ctx)
+
 
 def load_command(name: str) -> Command:
     """Import a command's module and make the command of its function, or of its ``app`` if it has several."""
@@ -116,36 +140,37 @@ def load_command(name: str) -> Command:
         single = typer.Typer(add_completion=False)
         single.command(name, context_settings=as_given)(_simulator(name))
         return get_command(single)
-    from perago_worker.cli.console import teaching  # noqa: PLC0415  `perago --help` needs no console of ours
-
     python_name = name.replace("-", "_")
     module = import_module(f"perago_worker.cli.{python_name}")
     several: typer.Typer | None = getattr(module, "app", None)
     if several is not None:
         return get_group(several)
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    single.command(name)(teaching(getattr(module, python_name)))
+    single.command(name)(getattr(module, python_name))
     return get_command(single)
 
 
 def _simulator(name: str) -> Callable[[typer.Context], None]:
     def command(context: typer.Context) -> None:
         from perago_worker.cli.campaign_engines import engines  # noqa: PLC0415  needs the simulator
-        from perago_worker.cli.console import complain  # noqa: PLC0415  as above
 
-        try:
-            simulator: Any = import_module("perago_simulation.cli")
-        except ImportError as missing:
-            complain(f"{missing.name} is not installed: pip install 'perago-core[simulation]'")
+        simulator: Any = import_module("perago_simulation.cli")
         simulator.app([name, *context.args], prog_name="perago", obj=engines())
 
     return command
 
 
+def _show_version(wanted: bool) -> None:  # noqa: FBT001  as the library calls it
+    if wanted:
+        from perago_worker.version import version  # noqa: PLC0415  reads what is installed
+
+        typer.echo(f"perago {version()}")
+        raise typer.Exit
+
+
 app = typer.Typer(
     cls=LazyCommands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
     help=__doc__,
@@ -162,10 +187,18 @@ def perago(
         list[str],
         typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. --set fence.policy=soft."),
     ] = [],  # noqa: B006  typer reads it, nobody changes it
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where something went wrong that nobody expected.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and nothing else."),
+    ] = False,
 ) -> None:
     """Publish the result of exactly one attempt."""
     from perago_worker.cli.project import Project, find_project  # noqa: PLC0415  `perago --help` is about no project
 
+    del debug, version  # who runs the command asks for the one, its own callback has served the other
     overrides: dict[str, Any] = {}
     for each in given:
         key, sign, value = each.partition("=")

@@ -8,21 +8,37 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.text import Text
+from typer.exceptions import TyperException
 
-from perago_worker.api.errors import UserError
+from perago_core.errors import one_line
+from perago_core.pipelines import OrchestratorError
+from perago_worker.api.errors import UserError, said
+from perago_worker.extras import how_to_install
 from perago_worker.logger import log
+from perago_worker.printable import printable
 
 P = ParamSpec("P")
 
-out = Console(highlight=False, soft_wrap=True)
-messages = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class PlainConsole(Console):
+    """A console on which only our own markup has colour: no text it is given can steer the terminal."""
+
+    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401  whatever the library adds
+        """Make text of a string, the way every string goes, cells of tables too."""
+        return super().render_str(printable(text), **how)
+
+
+out = PlainConsole(highlight=False, soft_wrap=True)
+messages = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -32,35 +48,52 @@ class CommandError(UserError):
 
 
 def teaching(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn mistakes into one line on standard error and exit code 2."""
+    """Turn mistakes and faults into one line on standard error."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
+        with one_line_mistakes():
             command(*args, **kwargs)
-        except UserError as mistake:
-            complain(str(mistake))
-        except OSError as error:
-            complain(f"{error.filename or 'a file'}: {error.strerror or error}; `perago doctor` looks at every folder")
-        except Exception as error:
-            if type(error).__name__ in {"OrchestratorError", "DatabaseError"}:  # of adapters that are imported lazily
-                complain(str(error))
-            raise
 
     return run
 
 
-def complain(message: str) -> NoReturn:
-    """Say what is wrong and stop with exit code 2."""
+@contextmanager
+def one_line_mistakes(*, debug: bool = False) -> Generator[None]:
+    """Turn mistakes into one line and exit code 2, and what nobody expected into one line and exit code 1.
+
+    With ``debug`` what nobody expected is raised as it is.
+    """
+    try:
+        yield
+    except (typer.Exit, typer.Abort, TyperException):
+        raise  # how a command ends, and what it says of its arguments
+    except (UserError, OrchestratorError) as mistake:
+        complain(str(mistake))
+    except Exception as error:
+        if type(error).__name__ == "DatabaseError":  # of an adapter that is imported lazily
+            complain(str(error))
+        if isinstance(error, OSError) and error.strerror:
+            complain(f"{error.filename or 'a file'}: {error.strerror}; `perago doctor` looks at every folder")
+        if isinstance(error, ImportError) and (advice := how_to_install(error)):
+            complain(advice)
+        if debug:
+            raise
+        complain(f"{one_line(said(error))}. Nobody expected that: `perago --debug ...` shows where; report it", code=1)
+
+
+def complain(message: str, code: int = 2) -> NoReturn:
+    """Say what is wrong and stop."""
     for line in message.splitlines():
         messages.print("[bold red]error:[/bold red]", end=" ")
         messages.print(line, markup=False)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
 
 
 def print_json(data: Mapping[str, Any] | list[Any]) -> None:
     """Print data for machines: one document, nothing else on standard output."""
-    out.print(json.dumps(data, ensure_ascii=False, indent=2), markup=False)
+    text = json.dumps(data, ensure_ascii=False, indent=2)
+    out.print("".join(f"\\u{ord(each):04x}" if printable(each) != each else each for each in text), markup=False)
 
 
 def log_to_screen(*, verbose: bool, as_json: bool = False) -> None:
@@ -71,14 +104,21 @@ def log_to_screen(*, verbose: bool, as_json: bool = False) -> None:
         handler.setFormatter(_JsonLines())
     elif messages.is_terminal:
         handler = RichHandler(console=messages, show_path=False, log_time_format="%H:%M:%S")
-        handler.setFormatter(logging.Formatter("%(message)s"))
+        handler.setFormatter(_Plain("%(message)s"))
     else:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     log.setLevel(logging.DEBUG if verbose else logging.INFO)
     # It tells of every request; a worker that polls would drown its own words in them.
     logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+class _Plain(logging.Formatter):
+    """A record as text that cannot steer the terminal it is shown on."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 class _JsonLines(logging.Formatter):
@@ -88,4 +128,4 @@ class _JsonLines(logging.Formatter):
         text = {"at": round(record.created * 1000), "level": record.levelname, "says": record.getMessage()}
         if record.exc_info:
             text["trouble"] = self.formatException(record.exc_info)
-        return json.dumps(text, ensure_ascii=False)
+        return json.dumps(text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from perago_core.pipelines import Pipelines
 from perago_worker.cli.console import AsJson, out, print_json
 from perago_worker.cli.project import Project, project_of
-from perago_worker.pipelines.protocol import Pipelines
 from perago_worker.pipelines.taskdefs import Difference, differences
 
 

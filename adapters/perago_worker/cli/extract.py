@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from perago_conductor.documents import task_document
 from perago_worker.cli.console import CommandError, messages, print_json
 from perago_worker.cli.project import project_of
-from perago_worker.pipelines.taskdefs import document
 
 
 def extract(
@@ -23,7 +23,7 @@ def extract(
     del as_json  # so that --json may be said everywhere
     project = project_of(context)
     budget = project.settings.budget.budget()
-    documents = [document(task, budget) for task in project.tasks().values()]
+    documents = [task_document(task, budget) for task in project.tasks().values()]
     if output is None:
         print_json(documents)
     else:

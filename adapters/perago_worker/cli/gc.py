@@ -74,6 +74,8 @@ def _told(target: Target, collected: Collected, old: OldRecords, verb: str) -> I
     yield f"{target}: {verb} {len(collected.names)} staging name(s) and the claims of {len(collected.claims)} task(s)"
     for name in collected.names:
         yield f"  {name}"
+    if collected.objects:
+        yield f"{verb} {collected.objects} object(s) that nothing reaches any more"
     if collected.intents:
         yield f"{verb} {len(collected.intents)} intent(s) whose worker died before anybody could find them"
     if old.removed:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from attrs import frozen
 from rich.markup import escape
 
 from perago_core.answers import Done
-from perago_core.ledger.records import Audit, SettlementKind
+from perago_core.ledger.records import Audit, SettlementKind, Unreadable
 from perago_core.values import Commit, Target
-from perago_worker.cli.console import AsJson, CommandError, out, print_json
+from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
-from perago_worker.ops.recover import audits, unaccepted
+from perago_worker.ops.recover import audits, unaccepted, unknown_acceptance
 
 
 def history(
@@ -27,6 +28,8 @@ def history(
     target = target_of(project, branch)
     commits = _history(project, target, limit)
     doubtful = _never_accepted(project, target)
+    for sentence in doubtful.unknown:
+        messages.print(f"[yellow]unknown:[/yellow] {escape(sentence)}")
     if as_json:
         print_json(
             [
@@ -34,7 +37,7 @@ def history(
                     "ref": each.ref,
                     "parents": list(each.parents),
                     "message": each.message,
-                    "never_accepted": each.ref in doubtful,
+                    "never_accepted": doubtful.of(each),
                 }
                 for each in commits
             ]
@@ -43,7 +46,7 @@ def history(
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
         first = each.message.splitlines()[0] if each.message else ""
-        mark = "[bold red]never accepted[/bold red]  " if each.ref in doubtful else ""
+        mark = "[bold red]never accepted[/bold red]  " if each.ref in doubtful.refs else ""
         line = f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {mark}{escape(first)}"
         out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
         if number + 1 < len(commits):
@@ -52,17 +55,39 @@ def history(
             out.print(f"[dim]┆ and more; --limit {2 * limit}[/dim]")
 
 
-def _never_accepted(project: Project, target: Target) -> set[str]:
-    """Name the commits of which the ledger knows that nobody accepted them: the head, and what was kept."""
+@frozen
+class _Doubtful:
+    """The commits of which the ledger knows that nobody accepted them, and why it may know of more."""
+
+    refs: frozenset[str]
+    unknown: tuple[str, ...]
+    ledger: bool
+
+    def of(self, commit: Commit) -> bool | None:
+        """Say whether nobody accepted a commit; ``None`` where nobody can say."""
+        if commit.ref in self.refs:
+            return True
+        return False if self.ledger and not self.unknown else None
+
+
+def _never_accepted(project: Project, target: Target) -> _Doubtful:
+    """Ask the ledger which commits nobody accepted: the head, and what was kept."""
+    looked = unaccepted(project.stack, target)
+    heads = {each.unaccepted for each in looked.heads if each.unaccepted is not None}
+    ledger = project.stack.coordination is not None
     records = audits(project.stack)
+    if not isinstance(records, Done):
+        reason = f"the records of the ledger cannot be read: {records.reason}"
+        return _Doubtful(frozenset(heads), (*looked.unknown, unknown_acceptance(target, reason)), ledger)
     kept = {
         move.after
-        for each in (records.value if isinstance(records, Done) else ())
+        for each in records.value
         if isinstance(each, Audit) and each.kind is SettlementKind.ABANDONED
         for move in each.movements
         if move.target == target and move.after is not None
     }
-    return {*kept, *(each.unaccepted for each in unaccepted(project.stack, target) if each.unaccepted is not None)}
+    unread = tuple(unknown_acceptance(target, str(each)) for each in records.value if isinstance(each, Unreadable))
+    return _Doubtful(frozenset({*kept, *heads}), (*looked.unknown, *unread), ledger)
 
 
 def _history(project: Project, target: Target, limit: int) -> tuple[Commit, ...]:

@@ -11,12 +11,26 @@ import typer
 from perago_worker.cli.console import AsJson, CommandError, out, print_json
 
 _TEMPLATE = ("perago.toml", "pipeline.py")
+_BUCKETS = ("s3://", "az://", "gs://")
+#: Who may use the bucket is said by the variables its cloud knows, never in this file.
+_ON_A_BUCKET = """
+[store]
+kind = "bucket"
+url = "{url}"
+
+[coordination]
+kind = "bucket"
+"""
 
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Where; made if it is not there.")] = Path(),
     *,
     spark: Annotated[bool, typer.Option("--spark", help="Tasks on Spark data sets instead of folders.")] = False,
+    store: Annotated[
+        str,
+        typer.Option(help="A bucket, such as s3://name/prefix, for data and coordination; without it, this machine."),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Write a small working project: a configuration and three tasks."""
@@ -27,9 +41,14 @@ def init(
     there = [name for name in _TEMPLATE if (folder / name).exists()]
     if there:
         raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
+    if store and not store.startswith(_BUCKETS):
+        raise CommandError(f"expected a bucket such as s3://name/prefix, found {store!r}: use {', '.join(_BUCKETS)}")
     template = files("perago_worker") / "template" / ("spark" if spark else "")
     for name in _TEMPLATE:
         (folder / name).write_text((template / name).read_text(encoding="utf-8"), encoding="utf-8")
+    if store:
+        with (folder / "perago.toml").open("a", encoding="utf-8") as settings:
+            settings.write(_ON_A_BUCKET.format(url=store))
     if as_json:
         print_json({"wrote": [str(folder / name) for name in _TEMPLATE]})
         return

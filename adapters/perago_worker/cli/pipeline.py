@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from perago_worker.cli.console import AsJson, CommandError, out, print_json, teaching
+from perago_worker.cli.console import AsJson, CommandError, out, print_json
 from perago_worker.cli.project import Project, project_of
 from perago_worker.config.settings import PipelineSettings
 from perago_worker.pipelines.checks import check_pipeline
@@ -21,7 +21,6 @@ def pipeline() -> None:
 
 
 @app.command("register")
-@teaching
 def register(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(help="Pipelines of perago.toml; all if none is given.")] = None,

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.policy import Changed, Decision, Policy, PolicyFailed
-from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json, teaching
+from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of
 from perago_worker.config.settings import targets_of
 from perago_worker.ops.policy import Standing, next_decision, person, says_the_same, standing, write
@@ -30,7 +30,6 @@ def policy() -> None:
 
 
 @app.command("show")
-@teaching
 def show(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show the stored decision: which backing, since which epoch, on what evidence, by whom and why; and who works."""
     project = project_of(context)
@@ -51,7 +50,6 @@ def show(context: typer.Context, *, as_json: AsJson = False) -> None:
 
 
 @app.command("set")
-@teaching
 def set_policy(
     context: typer.Context,
     policy: Annotated[Policy, typer.Argument(help="What every worker of the cluster is to follow.")],
@@ -77,7 +75,6 @@ def set_policy(
 
 
 @app.command("review")
-@teaching
 def review(
     context: typer.Context,
     *,

@@ -13,10 +13,10 @@ from perago_core.values import Target
 from perago_worker.cli.console import CommandError
 
 if TYPE_CHECKING:
+    from perago_core.pipelines import Pipelines
     from perago_worker.api.registry import Registry
     from perago_worker.api.task import TaskDefinition
     from perago_worker.config.settings import Settings
-    from perago_worker.pipelines.protocol import Pipelines
     from perago_worker.stack import Stack
 
 FILE = "perago.toml"
@@ -45,7 +45,16 @@ class Project:
             from perago_worker.config.load import load  # noqa: PLC0415  `perago --help` reads no settings
 
             self._settings = load(self.folder, self.overrides)
+            self._require_project(self._settings)
         return self._settings
+
+    def _require_project(self, settings: Settings) -> None:
+        """Make nothing in a folder that is no project: its embedded stack would look empty, and stay there."""
+        local = "local" in {settings.store.kind, settings.orchestrator.kind, settings.coordination.kind}
+        if local and not settings.tasks and not (self.folder / FILE).is_file():
+            raise CommandError(
+                f"there is no {FILE} in {self.folder} or above: `perago init` writes a project, --project names one"
+            )
 
     @property
     def orchestrator(self) -> ManagedOrchestrator:
@@ -86,7 +95,7 @@ class Project:
 
     def pipelines(self) -> Pipelines:
         """Return the orchestrator as people use it; what is registered there is made to fit the publish budget."""
-        from perago_worker.pipelines.protocol import pipelines_on  # noqa: PLC0415  as above
+        from perago_worker.stack import pipelines_on  # noqa: PLC0415  as above
 
         return pipelines_on(self.orchestrator, self.settings.budget.budget())
 

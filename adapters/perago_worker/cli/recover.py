@@ -15,7 +15,14 @@ from perago_core.recovery import Mode, Recovery, RecoveryOutcome, Word
 from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
-from perago_worker.ops.recover import ON_GROUNDS, audits, found_lost, recover_one, recover_target
+from perago_worker.ops.recover import (
+    ON_GROUNDS,
+    audits,
+    found_lost,
+    recover_one,
+    recover_target,
+    unknown_acceptance,
+)
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import instruments
 from perago_worker.stack import Stack
@@ -134,7 +141,10 @@ def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], *, as_json: boo
 def _show_earlier_losses(stack: Stack, target: Target, shown: set[str]) -> None:
     """Name what earlier sweeps found lost. They have closed the intents, so that only the audit records still know."""
     records = audits(stack)
-    for each in found_lost(records.value, target) if isinstance(records, Done) else ():
+    if not isinstance(records, Done):
+        messages.print(f"[yellow]unknown:[/yellow] {escape(unknown_acceptance(target, records.reason))}")
+        return
+    for each in found_lost(records.value, target):
         if each.operation_id not in shown:
             messages.print(
                 f"[yellow]earlier:[/yellow] the accepted result of task {escape(each.task_id)} was found lost by "

@@ -2,36 +2,90 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from perago_worker.cli.console import out, print_json
+from perago_worker.cli.words import took
 
 if TYPE_CHECKING:
-    from perago_worker.pipelines.protocol import PipelineView
+    from perago_core.pipelines import AttemptView, PipelineView
 
 _COLOURS = {"COMPLETED": "green", "IN_PROGRESS": "cyan", "SCHEDULED": "cyan"}
+#: Characters of a step's result beneath the table.
+_RESULT = 200
 
 
-def show(view: PipelineView, *, as_json: bool) -> None:
-    """Show how a pipeline stands."""
+def show(view: PipelineView, *, as_json: bool, changed: Mapping[str, str] | None = None) -> None:
+    """Show how a pipeline stands. ``changed``: what each attempt changed, by task id, where that was seen."""
     if as_json:
         print_json(describe(view))
         return
-    table = Table("step", "attempt", "status", "commit", box=None, pad_edge=False)
+    table = Table("step", "attempt", "status", "took", "task", "commit", box=None, pad_edge=False)
     for each in view.attempts:
         status = f"[{_COLOURS.get(each.status.value, 'red')}]{each.status.value.replace('_', ' ').lower()}[/]"
-        table.add_row(escape(each.step), str(each.number), status, (each.ref or "")[:8])
+        table.add_row(
+            escape(each.step),
+            str(each.number),
+            status,
+            took(each.started_at, each.ended_at),
+            each.task_id[:8],
+            (each.ref or "")[:8],
+        )
     out.print(table)
     # Beneath the table, where a sentence has room.
+    for line in _told(view, changed or {}):
+        out.print(line)
+    colour = "green" if view.succeeded else "cyan" if view.running else "red"
+    reason = "" if any(each.reason == view.reason for each in view.attempts) else f" {escape(view.reason)}"
+    ended = f" after {took(view.started_at, view.ended_at)}" if view.started_at else ""
+    out.print(f"{view.workflow_id}: [{colour}]{view.status.lower()}[/]{ended}{reason}".rstrip())
+    out.print(f"[dim]next:[/dim] {escape(what_next(view))}")
+
+
+def _told(view: PipelineView, changed: Mapping[str, str]) -> list[str]:
+    """Say what each attempt gave or why it failed; a reason that repeats is told once."""
+    lines: list[str] = []
+    before = ""
     for each in view.attempts:
         if each.reason:
-            out.print(f"{escape(each.step)}, attempt {each.number}: {escape(each.reason)}")
-    colour = "green" if view.succeeded else "cyan" if view.running else "red"
-    told = any(each.reason == view.reason for each in view.attempts)
-    out.print(f"{view.workflow_id}: [{colour}]{view.status.lower()}[/] {'' if told else escape(view.reason)}".rstrip())
+            again = "as before" if each.reason == before else escape(each.reason)
+            lines.append(f"{escape(each.step)}, attempt {each.number}: {again}")
+            before = each.reason
+        elif said := _given(view, each, changed):
+            lines.append(f"{escape(each.step)}: {escape(said)}")
+    return lines
+
+
+def _given(view: PipelineView, attempt: AttemptView, changed: Mapping[str, str]) -> str:
+    result = view.output[attempt.step].get("result") if attempt.ref and attempt.step in view.output else None
+    text = "" if result is None else json.dumps(result, ensure_ascii=False)
+    shown = text if len(text) <= _RESULT else f"{text[:_RESULT]}…"
+    return "; ".join(each for each in (changed.get(attempt.task_id, ""), f"gave {shown}" if shown else "") if each)
+
+
+def what_next(view: PipelineView) -> str:
+    """Say what a person can do now."""
+    run = view.workflow_id
+    last = view.attempts[-1] if view.attempts else None
+    if view.succeeded:
+        return "`perago history` shows the branch, `perago verify` proves it" if view.target else f"`perago logs {run}`"
+    if not view.running:
+        where = "" if last is None else f" from step {last.step}"
+        return f"`perago logs {run}` says more; `perago retry {run}` goes on{where}, what was accepted stays"
+    if last is None or last.status.value != "IN_PROGRESS":
+        return (
+            f"it waits for a worker: `perago worker` or, here and now, `perago retry {run}` goes on with it; "
+            f"`perago cancel {run}` ends it"
+        )
+    return (
+        f"step {last.step} runs at {last.worker_id}: `perago logs {run} --follow` shows it, `perago cancel {run}` ends "
+        "it; if its worker is dead, the attempt is given up once its response time-out has passed"
+    )
 
 
 def describe(view: PipelineView) -> dict[str, Any]:
@@ -41,6 +95,8 @@ def describe(view: PipelineView) -> dict[str, Any]:
         "name": view.name,
         "status": view.status,
         "reason": view.reason,
+        "started_at": view.started_at,
+        "ended_at": view.ended_at,
         "output": dict(view.output),
         "attempts": [
             {
@@ -51,6 +107,8 @@ def describe(view: PipelineView) -> dict[str, Any]:
                 "worker": each.worker_id,
                 "ref": each.ref,
                 "reason": each.reason,
+                "started_at": each.started_at,
+                "ended_at": each.ended_at,
             }
             for each in view.attempts
         ],

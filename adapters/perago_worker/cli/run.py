@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from perago_core.answers import Done
 from perago_core.ledger.records import SettlementKind
+from perago_core.pipelines import Pipelines
 from perago_core.ports import BranchCreator
-from perago_core.values import CommitRef, Target, TaskStatus
+from perago_core.values import CommitRef, Target
 from perago_worker.api.registry import Registry
-from perago_worker.bodies.notes import Progressed, Transferred
-from perago_worker.bodies.process import as_text
-from perago_worker.cli.console import AsJson, CommandError, messages
+from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
-from perago_worker.cli.render import show
+from perago_worker.cli.render import describe
+from perago_worker.cli.work_off import Seen, follow, work_off
 from perago_worker.config.settings import PipelineSettings, StepSettings, rolls_back
 from perago_worker.ops.recover import tidy_up
 from perago_worker.pipelines.checks import check_params, check_pipeline
-from perago_worker.pipelines.protocol import Pipelines, PipelineView, head_of
+from perago_worker.pipelines.parameters import spread
 from perago_worker.pipelines.taskdefs import settle_drift
-from perago_worker.runtime.assembly import Assembled, assemble
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import instruments
-from perago_worker.runtime.worker import draining_on_signals
-
-#: Seconds between two looks whether anybody works at all.
-_LOOK_FOR_WORKERS = 10.0
+from perago_worker.stack import head_of
 
 
 def run(
@@ -46,6 +39,12 @@ def run(
         typer.Option("--param", metavar="NAME=VALUE", help="A parameter; the value is JSON, or else text."),
     ] = [],  # noqa: B006  typer reads it, nobody changes it
     params: Annotated[str, typer.Option(metavar="JSON", help="All parameters as one JSON object.")] = "",
+    over: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME=FIRST..LAST", help="One run after the other: for each day or number, or for each of A,B,C."
+        ),
+    ] = "",
     target: Annotated[
         str, typer.Option(metavar="REPOSITORY/BRANCH", help="Where a task publishes; the project's only target else.")
     ] = "",
@@ -61,8 +60,32 @@ def run(
     project = project_of(context)
     if on:
         project.overrides.setdefault("orchestrator", {})["kind"] = on
+    declared = project.settings.pipelines.get(name)
+    texts = set[str]() if declared is None else {key for key, each in declared.params.items() if each.type == "text"}
+    given = _params(params, param, texts)
+    if not over:
+        run_one(project, name, given, target, on).tell(as_json=as_json)
+    spread_name, values = spread(over)
+    if spread_name in given:
+        raise CommandError(f"parameter {spread_name!r} is given by --param and by --over; leave one of them out")
+    seen: list[Seen] = []
+    for value in values:
+        seen.append(run_one(project, name, {**given, spread_name: value}, target, on))
+        if not as_json:
+            out.print(f"[bold]{escape(spread_name)}={escape(str(value))}[/bold]")
+            seen[-1].show()
+        if not seen[-1].view.succeeded:
+            rest = f", and {len(values) - len(seen)} after it were not begun" if len(seen) < len(values) else ""
+            messages.print(f"stopped at {spread_name}={value}{rest}; mend it, then go on from there", markup=False)
+            break
+    if as_json:
+        print_json([describe(each.view) for each in seen])
+    raise typer.Exit(0 if len(seen) == len(values) and seen[-1].view.succeeded else 1)
+
+
+def run_one(project: Project, name: str, given: dict[str, Any], target: str = "", on: str = "") -> Seen:
+    """Check everything that can be checked before, start it at the head of its branch, and see it to its end."""
     tasks = project.tasks()
-    given = _params(params, param)
     own = project.settings.pipelines.get(name)
     if own is not None and target:
         raise CommandError(f"pipeline {name} publishes to {own.repository}/{own.branch}; --target is for single tasks")
@@ -70,8 +93,7 @@ def run(
         _single(project, tasks, name, given, target) if own is None else (own, Target(own.repository, own.branch))
     )
     check_pipeline(name, pipeline, tasks)
-    if own is not None:
-        check_params(name, own, given)
+    with_defaults = {} if own is None else check_params(name, own, given)
     pipelines = project.pipelines()
     if not on:
         settle_drift(project.all_tasks(), pipelines, project.settings.orchestrator.on_drift)
@@ -79,26 +101,9 @@ def run(
     if where is not None:
         _warn_of_rivals(project, pipelines, where)
     ref = None if where is None else _begin_at(project, where)
-    begin = partial(pipelines.start, name, pipeline, ref, given if own else {})
+    begin = partial(pipelines.start, name, pipeline, ref, with_defaults)
     steps = len(pipeline.all_steps)
-    view = _follow(pipelines, begin(), steps) if on else _run_here(project, tasks, pipelines, begin, steps)
-    show(view, as_json=as_json)
-    if view.running:
-        messages.print("stopped before its end; a `perago worker` of this project goes on with it")
-    raise typer.Exit(0 if view.succeeded else 1)
-
-
-def _run_here(
-    project: Project, tasks: Registry, pipelines: Pipelines, begin: Callable[[], str], steps: int
-) -> PipelineView:
-    """Start it when a worker stands that can work it off; one whose policy changes meanwhile is started again."""
-    workflow_id = ""
-    while True:
-        with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
-            workflow_id = workflow_id or begin()
-            view = _work_off(pipelines, workflow_id, steps, assembled)
-        if not view.running or not assembled.worker.moved:
-            return view
+    return follow(pipelines, begin(), steps) if on else work_off(project, tasks, pipelines, begin, steps)
 
 
 def _settle_definition(project: Project, pipelines: Pipelines, name: str, pipeline: PipelineSettings) -> None:
@@ -143,8 +148,11 @@ def _single(
     return PipelineSettings(repository=where.repository, branch=where.branch, steps=step), where
 
 
-def _params(text: str, pairs: list[str]) -> dict[str, Any]:
-    """Read parameters: one JSON object, and over it single ones, whose values are JSON if they can be."""
+def _params(text: str, pairs: list[str], texts: Collection[str]) -> dict[str, Any]:
+    """Read parameters: one JSON object, and over it single ones, whose values are JSON if they can be.
+
+    ``texts``: those that are declared as text, and stay it: a customer's number may begin with a nought.
+    """
     found: Any = {}
     if text:
         try:
@@ -159,7 +167,7 @@ def _params(text: str, pairs: list[str]) -> dict[str, Any]:
         if not sign or not name:
             raise CommandError(f"--param must read NAME=VALUE, e.g. rows=5; found {pair!r}")
         try:
-            params[name] = json.loads(value)
+            params[name] = value if name in texts else json.loads(value)
         except ValueError:
             params[name] = value
     return params
@@ -175,11 +183,11 @@ def _begin_at(project: Project, target: Target) -> CommitRef:
             messages.print(f"made {target}, empty")
             return made.value
         raise CommandError(f"{target} is not there and could not be made: {made.reason}")
-    _leave_nothing_unaccepted(project, target)
+    leave_nothing_unaccepted(project, target)
     return head_of(project.stack, target)
 
 
-def _leave_nothing_unaccepted(project: Project, target: Target) -> None:
+def leave_nothing_unaccepted(project: Project, target: Target) -> None:
     """Take back what failed runs left, or start nothing on it: it would become part of what this run is accepted for.
 
     Counterexample: a run is killed after it has published and fails for good; the next run starts from that commit,
@@ -196,72 +204,3 @@ def _leave_nothing_unaccepted(project: Project, target: Target) -> None:
             messages.print(f"took back what a failed run had published to {target} and nobody accepted")
         if each.unaccepted is not None:
             raise CommandError(f"{each.reason}; nothing was started on it. {each.next_action}")
-
-
-def _work_off(pipelines: Pipelines, workflow_id: str, steps: int, assembled: Assembled) -> PipelineView:
-    """Let the worker work until the pipeline has ended, or the worker was told to stop."""
-    worker = assembled.worker
-    helper = threading.Thread(target=worker.run, name="worker")
-    helper.start()
-    try:
-        with _Bar(steps, assembled.progress) as bar:
-            while True:
-                works = helper.is_alive()
-                view = bar.show(pipelines, workflow_id)
-                if not view.running or not works:
-                    return view
-                helper.join(0.05)
-    finally:
-        worker.drain()
-        helper.join()
-
-
-def _follow(pipelines: Pipelines, workflow_id: str, steps: int) -> PipelineView:
-    """Watch until the pipeline has ended, or nobody wants to watch any more."""
-    messages.print(f"started {workflow_id}")
-    looked = time.monotonic()
-    with _Bar(steps) as bar:
-        view = bar.show(pipelines, workflow_id)
-        try:
-            while view.running:
-                time.sleep(0.3)
-                view = bar.show(pipelines, workflow_id)
-                if time.monotonic() - looked > _LOOK_FOR_WORKERS:
-                    looked = time.monotonic()
-                    for task in pipelines.unattended(view):
-                        messages.print(f"[yellow]warning:[/yellow] no worker asks for {task}; start `perago worker`")
-        except KeyboardInterrupt:
-            messages.print(f"it goes on without you; look with `perago status {workflow_id}`")
-    return view
-
-
-class _Bar(Progress):
-    """How far a pipeline is, and its last step, if its body runs here and says so; for a Spark task, Spark does."""
-
-    def __init__(self, steps: int, notes: Mapping[str, Progressed] | None = None) -> None:
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        super().__init__(*columns, console=messages, transient=True)
-        self._task = self.add_task("starting", total=steps)
-        self._notes: Mapping[str, Progressed] = notes or {}
-
-    def show(self, pipelines: Pipelines, workflow_id: str) -> PipelineView:
-        """Look at the pipeline and show how far it is."""
-        view = pipelines.view(workflow_id)
-        assert view is not None
-        last = view.attempts[-1] if view.attempts else None
-        what = "starting" if last is None else f"{last.step}, attempt {last.number}: {last.status.value.lower()}"
-        note = self._notes.get(last.task_id) if last is not None and last.status is TaskStatus.IN_PROGRESS else None
-        # What is fetched or staged is no part of the body's own work.
-        within = 0.0 if note is None or isinstance(note, Transferred) else note.fraction or 0.0
-        self.update(
-            self._task,
-            completed=len(view.output) + within,
-            description=what if note is None else f"{what}, {escape(as_text(note))}",
-        )
-        return view

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from perago_report import Story, page
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
+from perago_worker.cli.finding import find_attempts
 from perago_worker.cli.project import Project, project_of
 from perago_worker.ops.timeline import TimelineError
 from perago_worker.ops.timeline import timeline as tell_run
@@ -38,11 +39,10 @@ def timeline(
 def story_of(project: Project, what: str) -> Story:
     """Tell a workflow or a task of a project."""
     pipelines = project.pipelines()
-    place = pipelines.find(what)
-    view = pipelines.view(what if place is None else place.workflow_id)
-    if view is None:
-        raise CommandError(f"there is no workflow and no task {what!r}; `perago status --all` lists the workflows")
-    task = "" if place is None else place.logical_task
+    found = find_attempts(pipelines, what)
+    view = found.run
+    of_one_step = {each.step for each in found.attempts} if len(found.attempts) < len(view.attempts) else set[str]()
+    task = f"{view.workflow_id}/{of_one_step.pop()}" if len(of_one_step) == 1 else ""
     try:
         told = tell_run(project.settings.worker.trace, project.stack.store, view, task)
     except TimelineError as error:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from perago_core.verification import Kind
 from perago_worker.cli.console import AsJson, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
-from perago_worker.ops.verify import Kind
 from perago_worker.ops.verify import verify as verified
 
 #: Kinds a person should see, whatever the verdict.

@@ -17,7 +17,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
 
 from perago_worker.api.errors import UserError
-from perago_worker.config.settings import Settings
+from perago_worker.config.settings import Settings, WorkerSettings
 
 FILE = "perago.toml"
 _PREFIX, _DELIMITER = "perago_", "__"
@@ -121,7 +121,9 @@ def _rooted(settings: Settings, project: Path) -> Settings:
     """Make every path absolute."""
 
     def rooted(section: BaseModel) -> BaseModel:
-        paths = {name: project / value for name, value in section if isinstance(value, Path)}
+        paths: dict[str, object] = {name: project / value for name, value in section if isinstance(value, Path)}
+        if isinstance(section, WorkerSettings):
+            paths["hidden"] = tuple(str(project / each) for each in section.hidden)
         return section.model_copy(update=paths)
 
     sections = {name: rooted(value) for name, value in settings if isinstance(value, BaseModel)}

@@ -6,23 +6,39 @@ printing the settings shows that there is one, never which.
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from math import isinf
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
 from perago_core.budget import PublishBudget
+from perago_core.contract import is_list, is_object
 from perago_core.ledger.retention import Retention
 from perago_core.values import Target
 
 
 def _names_nobody(url: str) -> str:
     """Refuse an address with a password in it: addresses are logged, and are part of reasons."""
-    if "@" in url:
+    if "@" in url or "?" in url:
         message = (
-            f"expected an address such as https://host, found something before {url.rpartition('@')[2]!r}: "
-            "give who you are apart from it, as key and secret"
+            "expected an address such as https://host, found more than that around "
+            f"{url.partition('?')[0].rpartition('@')[2]!r}: give who you are apart from it, as key and secret"
         )
         raise ValueError(message)
     return url
@@ -45,30 +61,35 @@ class _Section(BaseModel):
 
 
 class StoreSettings(_Section):
-    """Where the data is. All but ``path`` is for lakeFS.
+    """Where the data is. ``path`` is for ``local``; ``url`` is lakeFS's address, or a bucket such as s3://name/prefix.
 
-    ``timeout``: seconds for an answer; a publication has ``budget.publish_timeout``. ``connections``: kept open, so
-    also how many transfers run at once. ``repositories``: where the probe tries what the server can do; if not given,
-    those the pipelines publish to, else all.
+    ``endpoint``: where a bucket's server is, if not where its cloud has it. Keys given here are S3's or lakeFS's; a
+    bucket without them takes the variables its cloud knows, such as AWS_ACCESS_KEY_ID, or what the machine may.
+    ``timeout``: seconds for a whole answer; on lakeFS a publication has ``budget.publish_timeout``. Of lakeFS alone:
+    ``connections``, kept open, so also how many transfers run at once; ``repositories``, where the probe tries what
+    the server can do: if not given, those the pipelines publish to, else all. ``insecure``: keys may cross the network
+    without TLS.
     """
 
-    kind: Literal["local", "lakefs"] = "local"
+    kind: Literal["local", "lakefs", "bucket"] = "local"
     path: Path = Path(".perago/store")
     url: Address = ""
+    endpoint: Address = ""
     access_key: str = ""
     secret_key: SecretStr = SecretStr("")
     ca: Path | None = None
     timeout: float = Field(default=30.0, gt=0)
     connections: int = Field(default=16, ge=1, le=256)
     repositories: Words = ()
+    insecure: bool = False
 
 
 class OrchestratorSettings(_Section):
     """Who hands out attempts. ``on_drift``: what a start does where others have registered something else than ours.
 
-    ``domain``: take only tasks of workflows that were started for it. ``timeout``: seconds for an answer; to a result
-    at most a third of ``budget.completion_reserve``, so that it can be sent again. ``poll_wait``: how long a poll waits
-    for work, which Conductor does for at most 5.
+    ``domain``: take only tasks of workflows that were started for it. ``timeout``: seconds for a whole answer; to a
+    result at most a third of ``budget.completion_reserve``, so that it can be sent again. ``poll_wait``: how long a
+    poll waits for work, which Conductor does for at most 5. ``insecure``: key and secret may be sent without TLS.
     """
 
     kind: Literal["local", "conductor"] = "local"
@@ -81,15 +102,17 @@ class OrchestratorSettings(_Section):
     timeout: float = Field(default=10.0, gt=0)
     poll_wait: float = Field(default=1.0, ge=0, le=5)
     on_drift: Literal["fail", "warn", "register"] = "fail"
+    insecure: bool = False
 
 
 class CoordinationSettings(_Section):
-    """Where workers agree: policy, leases, intents and audit.
+    """Where workers agree: policy, leases, intents and audit. ``bucket`` is the store's; it has no leases.
 
     ``settled_days``, ``audit_days``: how long what is over stays; ``inf`` keeps it for ever. Workers collect the rest.
+    ``insecure``: the password may be sent without TLS.
     """
 
-    kind: Literal["local", "etcd", "none"] = "local"
+    kind: Literal["local", "etcd", "bucket", "none"] = "local"
     path: Path = Path(".perago/coordination.db")
     endpoints: Words = ()
     user: str = ""
@@ -100,6 +123,7 @@ class CoordinationSettings(_Section):
     prefix: str = Field(default="perago/", min_length=1)
     settled_days: float = Field(default=30.0, ge=1)
     audit_days: float = Field(default=365.0, ge=1)
+    insecure: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> CoordinationSettings:
@@ -149,6 +173,8 @@ class WorkerSettings(_Section):
     """How a worker works. ``drain_limit``: seconds a stopping worker waits for its bodies.
 
     ``nudge``: show signs of life to the other workers, and have the orchestrator look when one of them stops.
+    ``isolation``: whether bodies run in namespaces where the worker's files are not there: if the system can, always
+    (or the worker does not start), or never. ``hidden``: what else is not there for them.
     """
 
     capacity: int = Field(default=4, ge=1, le=256)
@@ -160,6 +186,8 @@ class WorkerSettings(_Section):
     parallel_transfers: int = Field(default=8, ge=1, le=128)
     trace: Path = Path(".perago/trace")
     nudge: bool = True
+    isolation: Literal["auto", "required", "never"] = "auto"
+    hidden: Words = (".env", "perago.toml")
 
 
 def _flat(value: object) -> object:
@@ -190,19 +218,26 @@ class SparkSection(_Section):
 
 
 class StepSettings(_Section):
-    """One step of a pipeline: which task, under which name, with which parameters; or several steps side by side."""
+    """One step of a pipeline: which task, under which name, with which parameters; or several steps side by side.
+
+    ``for_each``: one such step for each of these, one after the other, or side by side under ``parallel``; its
+    parameters quote it as ``${item}``, and it is part of the step's name.
+    """
 
     task: str = ""
     name: str = ""
     params: dict[str, Any] = Field(default_factory=dict)
+    for_each: tuple[int | str, ...] = ()
     parallel: tuple[StepSettings, ...] = ()
 
     @model_validator(mode="after")
     def _one_or_many(self) -> StepSettings:
         if bool(self.task) is bool(self.parallel):
             raise ValueError("a step names a task, or holds steps under `parallel`: one of the two")
-        if self.parallel and (self.name or self.params):
-            raise ValueError("steps side by side have no name and no params of their own; give them to each of them")
+        if self.parallel and (self.name or self.params or self.for_each):
+            raise ValueError(
+                "steps side by side have no name, params and for_each of their own; give them to each of them"
+            )
         if any(each.parallel for each in self.parallel):
             raise ValueError("steps side by side hold no further steps side by side")
         return self
@@ -212,10 +247,62 @@ class StepSettings(_Section):
         """Return the name it goes by: its own, or its task's."""
         return self.name or self.task
 
+    @property
+    def each(self) -> tuple[StepSettings, ...]:
+        """Return the steps it stands for: itself, or one for each of ``for_each``."""
+        if not self.for_each:
+            return (self,)
+        return tuple(
+            StepSettings(
+                task=self.task,
+                name=f"{self.label}-{re.sub('[^A-Za-z0-9_-]+', '-', str(item))}",
+                params=_with_item(self.params, item),
+            )
+            for item in self.for_each
+        )
+
+
+def _with_item(params: Any, item: int | str) -> Any:  # noqa: ANN401  JSON
+    """Put an item where it is quoted; a text that is nothing else becomes the item itself."""
+    if is_object(params):
+        return {key: _with_item(value, item) for key, value in params.items()}
+    if is_list(params):
+        return [_with_item(value, item) for value in params]
+    if params == _ITEM:
+        return item
+    return params.replace(_ITEM, str(item)) if isinstance(params, str) else params
+
+
+_ITEM = "${item}"
+
+
+def _declared(value: object) -> object:
+    """Read a parameter that is declared by its default alone: its type is the default's."""
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value)
+    if isinstance(value, date):
+        return {"type": "date", "default": value.isoformat()}
+    kinds: dict[type, str] = {bool: "bool", int: "int", float: "number", str: "text"}
+    return {"type": kinds.get(type(value), type(value).__name__), "default": value}
+
+
+class ParamSettings(_Section):
+    """A parameter of a pipeline: its type and, unless it must be given, its default."""
+
+    type: Literal["text", "int", "number", "bool", "date"]
+    default: StrictStr | StrictBool | StrictInt | StrictFloat | None = None
+
+    @field_validator("default", mode="before")
+    @classmethod
+    def _as_json(cls, value: object) -> object:
+        return value.isoformat() if isinstance(value, date) else value
+
 
 class PipelineSettings(_Section):
     """Steps in order: the output ref of each is the input of the next.
 
+    ``params``: what its steps may quote as ``${params.NAME}``, each a default or ``{ type = "date" }``, of text, int,
+    number, bool and date. If none is declared, every one that is quoted must be given, of whatever type.
     ``recovery``: when the pipeline fails for good, what it left open is settled by a workflow of its own, where the
     orchestrator has such a thing.
     ``roll_back_failed``: what a run that failed for good has published, and nobody accepted, is taken off the branch by
@@ -226,23 +313,27 @@ class PipelineSettings(_Section):
     repository: str
     branch: str = "main"
     steps: tuple[StepSettings, ...] = Field(min_length=1)
+    params: dict[str, Annotated[ParamSettings, BeforeValidator(_declared)]] = Field(default_factory=dict)
     recovery: bool = True
     roll_back_failed: bool = True
 
     @property
     def stages(self) -> tuple[tuple[StepSettings, ...], ...]:
         """Return the steps in order, and those that run side by side together."""
-        return tuple(each.parallel or (each,) for each in self.steps)
+        return tuple(
+            stage
+            for step in self.steps
+            for stage in (
+                (tuple(one for beside in step.parallel for one in beside.each),)
+                if step.parallel
+                else tuple((one,) for one in step.each)
+            )
+        )
 
     @property
     def all_steps(self) -> tuple[StepSettings, ...]:
         """Return every step, one after the other."""
         return tuple(step for stage in self.stages for step in stage)
-
-
-def recovery_task_name(pipeline: str) -> str:
-    """Name the recovery task of a pipeline. Each has its own: workers of other projects have other ledgers."""
-    return f"{pipeline}-recover"
 
 
 class Settings(_Section):

@@ -1,9 +1,11 @@
 """A cache of object contents that all attempts on this machine share, in one process or many.
 
-An entry is a file that never changes, named after the store's checksum. It appears complete, by a link, and whoever
-uses it holds a link of their own (a *pin*). So nobody ever waits for anybody: two downloads of one object are merely
-one too many, and eviction takes only the cache's own name away, never the bytes somebody is using. A link count above
-one is what "in use" means; it survives crashes, and ends when the attempt's folder is swept.
+An entry is a file that never changes, named after the store's checksum: the content, and behind it the SHA-256 of the
+content. It appears complete, by a rename, and whoever uses it takes a copy that is checked while it is made. So nobody
+ever waits for anybody: two downloads of one object are merely one too many, and eviction takes nothing from anybody.
+
+Counterexample, seen: entries were taken as hard links and known by their size. A body that rewrote its input with as
+many bytes gave them to every later task of the machine, and all of those completed.
 """
 
 from __future__ import annotations
@@ -13,16 +15,17 @@ import hashlib
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_worker.folders.owned import take
 
+_CHUNK = 1 << 20
 #: How far below its limit a full cache is brought, so that not every task has to clean up.
 _LOW_WATER = 0.9
 #: Seconds after which a half-written copy has no writer any more.
@@ -48,28 +51,39 @@ class Cache:
         self._limit = limit
         self._kept_since = limit
 
-    def take(self, key: str, size: int, pin: Path) -> bool:
-        """Make ``pin`` the content of this name; ``False`` if it is not here."""
+    def take(self, key: str, size: int, to: Path) -> bool:
+        """Make ``to`` a copy of the content of this name; ``False`` if it is not here, or is not what was kept."""
         entry = self._entry(key)
         try:
-            _link(entry, pin)
-            os.utime(pin)  # used now: the last to be evicted
+            with entry.open("rb") as kept:
+                digest = _copied(kept, to, size)
+                right = digest == kept.read()
         except FileNotFoundError:
             return False
-        if pin.stat().st_size == size:
+        if right:
+            with suppress(OSError):  # evicted meanwhile
+                os.utime(entry)  # used now: the last to be evicted
+            to.chmod(0o444)
             return True
-        # Cut short by a full disk or a power failure. It is no content at all.
-        pin.unlink()
+        # Cut short, rotten, or written to by somebody: it is no content at all.
+        to.unlink()
         entry.unlink(missing_ok=True)
         return False
 
-    def keep(self, key: str, pin: Path) -> None:
-        """Keep what ``pin`` holds. Somebody else may have been faster, which is as good; a full disk is no error."""
+    def keep(self, key: str, content: Path) -> None:
+        """Keep a copy of a content. Somebody else may have been faster, which is as good; a full disk is no error."""
         entry = self._entry(key)
-        entry.parent.mkdir(exist_ok=True)
-        with suppress(OSError):
-            _link(pin, entry)
-            self._kept_since += _bytes(pin.stat())
+        half = entry.with_name(f"{key}.{secrets.token_hex(8)}")
+        try:
+            entry.parent.mkdir(exist_ok=True)
+            with content.open("rb") as plain:
+                digest = _copied(plain, half, content.stat().st_size)
+            with half.open("ab") as file:
+                file.write(digest)
+            half.replace(entry)
+            self._kept_since += _bytes(entry.stat())
+        except OSError:
+            half.unlink(missing_ok=True)
 
     def trim_if_due(self) -> None:
         """Trim now and then. Looking through the cache takes long where it is large; a little too much is no harm."""
@@ -97,9 +111,8 @@ class Cache:
         for path, found in entries:
             if total - freed <= self._limit * _LOW_WATER:
                 break
-            if found.st_nlink == 1:
-                path.unlink(missing_ok=True)
-                freed += _bytes(found)
+            path.unlink(missing_ok=True)
+            freed += _bytes(found)
         return freed
 
     def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
@@ -122,18 +135,12 @@ def _bytes(found: os.stat_result) -> int:
     return max(found.st_size, found.st_blocks * 512)
 
 
-def _link(source: Path, to: Path) -> None:
-    """Hard-link a file; a copy, complete before it is seen, where the file system cannot or will not."""
-    try:
-        to.hardlink_to(source)
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        raise
-    except OSError:
-        half = to.with_name(f"{to.name}.{secrets.token_hex(8)}")
-        try:
-            shutil.copyfile(source, half)
-            half.replace(to)
-        finally:
-            half.unlink(missing_ok=True)
+def _copied(source: BinaryIO, to: Path, size: int) -> bytes:
+    """Copy so many bytes, or as many as there are; give their digest."""
+    digest = hashlib.sha256()
+    with to.open("wb") as file:
+        while size and (chunk := source.read(min(size, _CHUNK))):
+            digest.update(chunk)
+            file.write(chunk)
+            size -= len(chunk)
+    return digest.digest()

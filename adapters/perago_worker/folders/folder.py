@@ -19,6 +19,9 @@ from perago_worker.folders.transfer import Direct, fetch, place, send, side_by_s
 from perago_worker.folders.transfer_progress import MovedListener, Tally, nobody
 from perago_worker.folders.tree import Changes, Difference, clock_of, scan
 
+#: Characters of a ref that are shown: as many as a commit's id has anywhere.
+_SHOWN = 64
+
 
 @frozen
 class Origin:
@@ -58,7 +61,8 @@ class Folder:
         """
         answer = origin.source.list(origin.prefix)
         if not isinstance(answer, Done):
-            raise WorkspaceError(f"the input {origin.ref} could not be listed: {answer.reason}")
+            # A ref may be of any length; what is wrong with it must still be in the line people read.
+            raise WorkspaceError(f"the input {origin.ref[:_SHOWN]} could not be listed: {answer.reason}")
         layout = layout_of(answer.value, origin.prefix)
         pins = {
             name: sandbox.input / content_key(origin.repository, origin.ref, stored)
@@ -82,6 +86,13 @@ class Folder:
         found = self.difference.with_now(self.sandbox.work, now)
         markers = tuple(f"{name}/" for name in sorted(self.layout.folders) if name not in now.folders)
         return Changes(found.written, found.deleted + markers)
+
+    def in_words(self, changes: Changes) -> str:
+        """Say what changed: how many files, of how many bytes, and how many are gone."""
+        work = str(self.sandbox.work)
+        written = sum(os.stat(f"{work}/{name}").st_size for name in changes.written)  # noqa: PTH116  thousands
+        told = f"wrote {len(changes.written):,} file(s), {written:,} bytes"
+        return f"{told}; deleted {len(changes.deleted):,}" if changes.deleted else told
 
     def upload(self, changes: Changes, sink: Sink, *, width: int, moved: MovedListener = nobody) -> int:
         """Send what changed, and only that; then make it visible. Give the number of requests.

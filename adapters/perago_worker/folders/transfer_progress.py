@@ -32,7 +32,7 @@ MovedListener: TypeAlias = Callable[[Moved], object]
 
 
 def nobody(_moved: Moved) -> None:
-    """Listen to nothing."""
+    """Ignore progress."""
 
 
 def paced(listener: MovedListener, pause: float = 0.1) -> MovedListener:
@@ -74,7 +74,7 @@ class Watched(io.RawIOBase):
         self._counted = 0
 
     def readable(self) -> bool:
-        """Say yes."""
+        """Return true: it is read from, never written to."""
         return True
 
     def seekable(self) -> bool:
@@ -82,15 +82,15 @@ class Watched(io.RawIOBase):
         return self._data.seekable()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go somewhere, as whoever wants to know the size does. Nothing moves by that."""
+        """Set the position, as a client does that asks for the size. It does not count as moved."""
         return self._data.seek(offset, whence)
 
     def tell(self) -> int:
-        """Say where we are."""
+        """Return the position."""
         return self._data.tell()
 
     def read(self, size: int = -1) -> bytes:
-        """Read, and count."""
+        """Read a block, and count it as moved."""
         chunk = self._data.read(size)
         if chunk:
             position = self._data.tell()

@@ -19,11 +19,11 @@ from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef
 from perago_worker.api.task import TaskDefinition
-from perago_worker.bodies.notes import Logged, Note, Transferred
+from perago_worker.bodies.notes import Changed, Logged, Note, Transferred
 from perago_worker.bodies.pool import Bodies, TemplateError
 from perago_worker.bodies.process import Lost, as_text
 from perago_worker.bodies.spec import Spec
-from perago_worker.bodies.verdict import Failed, Succeeded
+from perago_worker.bodies.verdict import BodyFailure, Succeeded
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
 from perago_worker.folders.folder import Folder, Origin
@@ -139,7 +139,7 @@ class LocalWorkspace:
         match end:
             case Succeeded(output):
                 return Done(job.compare(attempt, output))
-            case Failed(reason, terminal):
+            case BodyFailure(reason, terminal):
                 return Done(BodyFailed(attempt.execution, one_line(reason), terminal=terminal))
             case Lost(reason):
                 return Unknown(reason)
@@ -159,6 +159,7 @@ class LocalWorkspace:
         moved = self._watching(attempt, "staged")
         try:
             sent = job.folder.upload(job.changes, sink, width=self._limits.transfers, moved=moved)
+            self._listener(attempt, Changed(logging.INFO, "perago", job.folder.in_words(job.changes)))
             return Done(None, operations=sent)
         except TransferUnknownError as error:
             return Unknown(one_line(str(error)))

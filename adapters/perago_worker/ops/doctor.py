@@ -20,6 +20,7 @@ from perago_core.policy import Capability
 from perago_core.ports import BranchCreator, Cautioned, Coordination, Store
 from perago_core.values import Target
 from perago_worker.api.task import TaskDefinition
+from perago_worker.bodies import isolation
 from perago_worker.config.settings import Settings, SparkSection, targets_of
 from perago_worker.folders.owned import ForeignFolderError, take
 from perago_worker.ops.measurements import measurements
@@ -50,6 +51,7 @@ def examine(settings: Settings, tasks: Callable[[], Mapping[str, TaskDefinition]
         ("cache", "worker.cache", settings.worker.cache),
     ):
         yield _folder(name, setting, folder)
+    yield _isolation(settings)
     yield _try("tasks", lambda: ", ".join(tasks()), "correct the module, or `tasks` in perago.toml")
     yield from _budget(settings, tasks)
     try:
@@ -112,6 +114,19 @@ def package_found(name: str, lowest: tuple[int, ...], below: tuple[int, ...], fi
     if found is None:
         return Finding(name, fine=False, found="not installed", fix=fix)
     return Finding(name, lowest <= found < below, ".".join(map(str, found)), fix)
+
+
+def _isolation(settings: Settings) -> Finding:
+    """Say whether bodies see the worker's files."""
+    wanted, what = settings.worker.isolation, "isolation of bodies"
+    obstacle = None if wanted == "never" else isolation.trouble()
+    if wanted == "never":
+        return Finding(what, fine=True, found="none, as configured: bodies can read whatever the worker can")
+    if obstacle is None:
+        return Finding(what, fine=True, found="user and mount namespaces: the worker's files and memory are hidden")
+    fix = "allow user namespaces (kernel.unprivileged_userns_clone, or the container's seccomp profile)"
+    found = f"none: {obstacle}; bodies can read whatever the worker can"
+    return Finding(what, fine=wanted == "auto", found=found, fix=fix)
 
 
 def _python() -> Finding:

@@ -8,11 +8,11 @@ from attrs import frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
-from perago_core.ledger.records import Audit, SettlementKind
+from perago_core.ledger.records import Audit, SettlementKind, Unreadable
+from perago_core.pipelines import TaskPlace
 from perago_core.recovery import Mode, sweep
 from perago_core.values import Claim, Head, Target, TaskSnapshot, TaskStatus
 from perago_worker.ops.recover import audits, unaccepted
-from perago_worker.pipelines.protocol import TaskPlace
 from perago_worker.stack import Stack
 
 NEWLINE = "\n"
@@ -59,7 +59,9 @@ def explain(stack: Stack, task: TaskSnapshot, place: TaskPlace) -> tuple[Finding
     head = stack.store.head(target)
     if isinstance(head, Done):
         findings.append(Finding("branch", _head(target, head.value, task)))
-        findings += [Finding("branch", f"{each.reason}. {each.next_action}") for each in unaccepted(stack, target)]
+        looked = unaccepted(stack, target)
+        findings += [Finding("branch", f"{each.reason}. {each.next_action}") for each in looked.heads]
+        findings += [Finding("branch", f"unknown: {each}") for each in looked.unknown]
     else:
         findings.append(_trouble("branch", head))
     settled, findings_of_ledger = _ledger(stack, task, target)
@@ -73,12 +75,15 @@ def _ledger(stack: Stack, task: TaskSnapshot, target: Target) -> tuple[Settled, 
     records = audits(stack)
     if not isinstance(records, Done):
         return Settled.UNREADABLE, [_trouble("ledger", records)]
+    unread = [each for each in records.value if isinstance(each, Unreadable)]
     own = [each for each in records.value if isinstance(each, Audit) and each.task_id == task.task_id]
     findings = [Finding("ledger", f"settled as {each.kind.value} by {each.actor}") for each in own]
     if any(each.kind is SettlementKind.ACCEPTED_LOST for each in own):
         return Settled.LOST, findings
     if own:
         return Settled.KEPT, findings
+    if unread:
+        return Settled.UNREADABLE, [Finding("ledger", str(each)) for each in unread]
     swept = run(sweep(target, Mode.PROBE, "explain"), stack.ports())
     if not isinstance(swept, Done):
         return Settled.UNREADABLE, [_trouble("ledger", swept)]
@@ -115,9 +120,12 @@ def _conclusion(task: TaskSnapshot, place: TaskPlace, settled: Settled) -> str:
     if task.status is TaskStatus.COMPLETED:
         return _ACCEPTED[settled].format(target=place.target)
     if place.accepted is not None:
-        return f"it is over: attempt {place.accepted} was accepted, and replaced whatever this one may have published"
+        return f"it is over: attempt {place.accepted} was accepted, with what this one has published or without it"
     if task.status.is_open:
         return "it is under way: wait for it, or for the orchestrator to give it up"
     if task.workflow_running:
-        return "it is over: another attempt replaces whatever it may have published"
-    return "it is over and nothing follows: what it may have published stays until `perago recover` takes it back"
+        return "it is over: another attempt takes over, or replaces, what it may have published"
+    return (
+        f"it is over, and nothing follows by itself: `perago retry {place.workflow_id}` goes on from its step; `perago "
+        "recover` says whether it has left anything on the branch"
+    )

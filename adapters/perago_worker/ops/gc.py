@@ -17,11 +17,11 @@ from perago_core.driver import run
 from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents, unknown_names
 from perago_core.ledger import Intent, forget, list_intents, list_open
 from perago_core.names import EVERY, task_id_of
-from perago_core.ports import ManagedStore
+from perago_core.pipelines import Delivery
+from perago_core.ports import ManagedStore, ObjectCollector
 from perago_core.values import Claim, Target
 from perago_worker.logger import log
-from perago_worker.pipelines.protocol import Delivery, pipelines_of
-from perago_worker.stack import Stack
+from perago_worker.stack import Stack, pipelines_of
 
 T = TypeVar("T")
 
@@ -46,7 +46,8 @@ class Authority(Protocol):
 class Collected:
     """What was removed, or with a dry run would be; what was kept; and what was tried in vain, with the reason.
 
-    ``kept`` may still be acted by; of ``unknown`` the orchestrator has never heard.
+    ``kept`` may still be acted by; of ``unknown`` the orchestrator has never heard. ``objects``: how many that nothing
+    reaches any more, where the store leaves that to us.
     """
 
     names: tuple[str, ...]
@@ -55,6 +56,7 @@ class Collected:
     kept: tuple[str, ...]
     unknown: tuple[str, ...] = ()
     trouble: tuple[str, ...] = ()
+    objects: int = 0
 
 
 @frozen
@@ -96,7 +98,8 @@ def collect(
     going = _judge(stack, authority, target, older_than, unknown=unknown)
     if dry_run:
         tasks = tuple(task for _, task in going.claims)
-        return Collected(going.names, tasks, _operations(going.intents), going.kept, going.unknown)
+        objects, stuck = _objects(stack, target, older_than, dry_run=True)
+        return Collected(going.names, tasks, _operations(going.intents), going.kept, going.unknown, stuck, objects)
     answers = {name: store.drop(target, name) for name in going.names}
     trouble = [f"{name}: {answer.reason}" for name, answer in answers.items() if not isinstance(answer, Done)]
     removed: list[str] = []
@@ -115,7 +118,21 @@ def collect(
             trouble.append(f"intent {stray.operation_id}: {gone.reason}")
     dropped = tuple(name for name, answer in answers.items() if isinstance(answer, Done))
     kept = (*going.kept, *(name for name in going.names if name not in dropped))
-    return Collected(dropped, tuple(removed), _operations(forgotten), kept, going.unknown, tuple(trouble))
+    objects, stuck = _objects(stack, target, older_than, dry_run=False)
+    every = (*trouble, *stuck)
+    return Collected(dropped, tuple(removed), _operations(forgotten), kept, going.unknown, every, objects)
+
+
+def _objects(stack: Stack, target: Target, older_than: float, *, dry_run: bool) -> tuple[int, tuple[str, ...]]:
+    """Collect what nothing reaches, after names and claims have gone; what open intents speak of is kept."""
+    if not isinstance(stack.store, ObjectCollector):
+        return 0, ()
+    intents = _read_ledger(stack, (target,)).intents
+    spoken = {ref for intent in intents for each in intent.targets for ref in (each.parent, each.staged) if ref}
+    answer = stack.store.collect_objects(target.repository, spoken, older_than, dry_run=dry_run)
+    if isinstance(answer, Done):
+        return answer.value, ()
+    return 0, (f"objects that nothing reaches: {answer.reason}",)
 
 
 def sweep_names(stack: Stack, authority: Authority, target: Target) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.ledger.records import AUDITS, Audit, SettlementKind, Unreadable, decode
-from perago_core.recovery import Mode, Recovery, RecoveryOutcome, Swept, recover, sweep
+from perago_core.recovery import Ending, Mode, Recovery, RecoveryOutcome, Swept, recover, sweep
 from perago_core.values import Target
 from perago_worker.logger import log
 from perago_worker.runtime.telemetry import Instruments
@@ -67,12 +67,35 @@ def report_alarms(target: Target, alarms: Iterable[str], instruments: Instrument
             log.warning("the lost result was not counted: %s", error)
 
 
-def unaccepted(stack: Stack, target: Target) -> tuple[RecoveryOutcome, ...]:
-    """Return what is known to be the head of a target without having been accepted; nothing where nobody can say."""
+@frozen
+class Unaccepted:
+    """What is the head of a target although nobody accepted it, and, in words, why that may not be all of it."""
+
+    heads: tuple[RecoveryOutcome, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def unaccepted(stack: Stack, target: Target) -> Unaccepted:
+    """Look for a head that nobody accepted. Without a ledger there is nowhere to look, and nothing is said."""
     if stack.coordination is None:
-        return ()
+        return Unaccepted()
     looked = run(sweep(target, Mode.PROBE, "look"), stack.ports())
-    return looked.value.unaccepted if isinstance(looked, Done) else ()
+    if not isinstance(looked, Done):
+        return Unaccepted(unknown=(unknown_acceptance(target, f"the ledger cannot be read: {looked.reason}"),))
+    # Who only looks defers and refuses what could not be read, and nothing else.
+    unread = [each for each in looked.value.outcomes if each.ending in {Ending.DEFERRED, Ending.REFUSED}]
+    return Unaccepted(
+        looked.value.unaccepted,
+        tuple(unknown_acceptance(target, f"intent {each.operation_id}: {each.reason}") for each in unread),
+    )
+
+
+def unknown_acceptance(target: Target, reason: str) -> str:
+    """Say that nobody can tell whether a target shows something unaccepted, why, and what to do."""
+    return (
+        f"whether everything on {target} was accepted: {reason}. Nothing follows from that; `perago doctor` says which "
+        "part does not answer, and once it does, look again"
+    )
 
 
 def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:

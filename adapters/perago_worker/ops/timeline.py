@@ -8,12 +8,12 @@ from pathlib import Path
 from perago_core.answers import Done
 from perago_core.attempt.messages import HeadSeen
 from perago_core.errors import CodecError
+from perago_core.pipelines import PipelineView
 from perago_core.ports import Store
 from perago_core.values import Commit, CommitRef
 from perago_report.recording import Recording, Word, read
 from perago_report.scenes import Story
 from perago_report.timeline import tell
-from perago_worker.pipelines.protocol import PipelineView
 from perago_worker.runtime.telemetry import trace_prefix
 
 #: How far back a commit that no trace explains is followed.

@@ -8,16 +8,15 @@ input, and an orchestrator that knows only lines of steps may run them in this o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perago_core.contract import is_list, is_object
+from perago_core.pipelines import quoted
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.load import SettingsError
 from perago_worker.config.settings import PipelineSettings, StepSettings
+from perago_worker.pipelines.parameters import complete, fits, instead
 
-QUOTATION = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 #: What quotations call the parameters of the pipeline, and what Conductor calls the workflow itself.
 _TAKEN = frozenset({"params", "workflow"})
@@ -28,34 +27,45 @@ def check_pipeline(name: str, pipeline: PipelineSettings, tasks: Mapping[str, Ta
     """Raise ``SettingsError``, one line for each mistake, if the pipeline cannot be run with these tasks."""
     mistakes = [
         f"pipeline {name}: {each}"
-        for each in (*_names(pipeline), *_tasks(pipeline, tasks), *_quotes(pipeline), *_unread(pipeline, tasks))
+        for each in (
+            *_names(pipeline),
+            *_tasks(pipeline, tasks),
+            *_quotes(pipeline),
+            *_declarations(pipeline),
+            *_unread(pipeline, tasks),
+        )
     ]
     if mistakes:
         raise SettingsError("\n".join(mistakes))
 
 
-def check_params(name: str, pipeline: PipelineSettings, given: Mapping[str, Any]) -> None:
-    """Raise ``SettingsError`` unless a pipeline is given exactly the parameters its steps quote.
+def check_params(name: str, pipeline: PipelineSettings, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters a pipeline runs with; ``SettingsError`` unless it is given what it declares or quotes.
 
     Counterexample, seen: ``perago run orders --param row=5`` ran with what the steps say, and exit code 0.
     """
-    wanted = {path.split(".")[1] for step in pipeline.all_steps for path in quoted(step.params) if _OWN.match(path)}
+    if pipeline.params:
+        return complete(name, pipeline.params, given)
+    wanted = _quoted_params(pipeline)
     unknown, missing = sorted(given.keys() - wanted), sorted(wanted - given.keys())
     if unknown:
-        raise SettingsError(f"pipeline {name} has no parameter {unknown[0]!r}; {_instead(unknown[0], wanted)}")
+        raise SettingsError(f"pipeline {name} has no parameter {unknown[0]!r}; {instead(unknown[0], wanted)}")
     if missing:
         raise SettingsError(f"pipeline {name} needs --param {missing[0]}=VALUE: a step quotes it")
+    return dict(given)
 
 
-def quoted(params: object) -> Iterator[str]:
-    """Return what a step's parameters quote, such as ``params.day`` or ``clean.result.rows``."""
-    if is_object(params):
-        params = list(params.values())
-    if is_list(params):
-        for each in params:
-            yield from quoted(each)
-    elif isinstance(params, str):
-        yield from (match[1] for match in QUOTATION.finditer(params))
+def _quoted_params(pipeline: PipelineSettings) -> set[str]:
+    return {path.split(".")[1] for step in pipeline.all_steps for path in quoted(step.params) if _OWN.match(path)}
+
+
+def _declarations(pipeline: PipelineSettings) -> Iterator[str]:
+    """Name what is quoted and not declared, and defaults that are not of their type."""
+    for each in sorted(_quoted_params(pipeline) - pipeline.params.keys()) if pipeline.params else ():
+        yield f"a step quotes ${{params.{each}}}, which is not declared; {instead(each, pipeline.params)}"
+    for name, declared in pipeline.params.items():
+        if declared.default is not None and not fits(declared.type, declared.default):
+            yield f"parameter {name} is declared as {declared.type}; found the default {declared.default!r}"
 
 
 def _names(pipeline: PipelineSettings) -> Iterator[str]:
@@ -103,14 +113,7 @@ def _unread(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> 
     for step in pipeline.all_steps:
         known = tasks[step.task].signature.param_names if step.task in tasks else None
         for each in () if known is None else sorted(step.params.keys() - known):
-            yield f"task {step.task} has no parameter {each!r}; {_instead(each, known or ())}"
-
-
-def _instead(name: str, known: Collection[str]) -> str:
-    close = get_close_matches(name, known, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"it has {', '.join(sorted(known))}" if known else "it has none"
+            yield f"task {step.task} has no parameter {each!r}; {instead(each, known or ())}"
 
 
 def _all(steps: list[StepSettings]) -> str:

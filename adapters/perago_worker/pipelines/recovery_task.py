@@ -11,16 +11,16 @@ from pydantic import BaseModel
 
 from perago_core.answers import Done
 from perago_core.errors import one_line
+from perago_core.pipelines import recovery_task_name
 from perago_core.values import Target
 from perago_worker.api.errors import TaskTerminalError
 from perago_worker.api.task import TaskDefinition, definition_of, task
-from perago_worker.config.settings import Settings, recovery_task_name, rolls_back
+from perago_worker.config.settings import Settings, rolls_back
 from perago_worker.logger import log
 from perago_worker.ops.recover import tidy_up
-from perago_worker.pipelines.protocol import pipelines_of
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import instruments
-from perago_worker.stack import Stack
+from perago_worker.stack import Stack, pipelines_of
 
 
 class FailedRun(BaseModel):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
 from attrs import field, frozen
 
+from perago_worker.api.errors import UserError
 from perago_worker.api.registry import Registry
+from perago_worker.bodies import isolation
 from perago_worker.bodies.notes import Progressed
 from perago_worker.bodies.pool import Bodies, environment_of_bodies
 from perago_worker.config.settings import Settings, targets_of
 from perago_worker.folders.cache import Cache
-from perago_worker.folders.workspace import Limits, LocalWorkspace
+from perago_worker.folders.workspace import Limits, LocalWorkspace, NoteListener, to_log
 from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.ops.retention import LedgerCollector
@@ -44,20 +47,44 @@ class Assembled:
 
 
 @contextmanager
-def assemble(settings: Settings, stack: Stack, tasks: Registry) -> Generator[Assembled]:
-    """Make a worker; on leaving, its template process is ended and nothing of it runs any more."""
+def assemble(settings: Settings, stack: Stack, tasks: Registry, hear: NoteListener = to_log) -> Generator[Assembled]:
+    """Make a worker; on leaving, its template process is ended and nothing of it runs any more.
+
+    ``hear``: told of everything a body says while it runs.
+    """
     name = worker_id()
     membership = Membership(stack, name, settings.fence.policy)
     with membership.open():
         node = settle_policy(stack, settings, name)
         membership.settle(node.epoch)
-        with _assembled(settings, stack, tasks, node, membership) as assembled:
+        with _assembled(settings, stack, tasks, node, membership, hear=hear) as assembled:
             yield assembled
+
+
+def hidden_from_bodies(settings: Settings) -> tuple[str, ...] | None:
+    """Name what bodies must not see: stores, databases, cache, traces, other sandboxes, and files with keys.
+
+    ``None`` where the system has no namespaces for them, or nobody wants them.
+    """
+    if settings.worker.isolation == "never":
+        return None
+    obstacle = isolation.trouble()
+    if obstacle is None:
+        own, parts = settings.worker, (settings.store, settings.orchestrator, settings.coordination)
+        ours = (own.root, own.cache, own.trace, *(each.path for each in parts))
+        return isolation.hideable((*ours, *map(Path, own.hidden)))
+    if settings.worker.isolation == "required":
+        raise UserError(
+            f"worker.isolation is 'required', and this system cannot isolate bodies: {obstacle}. Allow user "
+            "namespaces, or set it to 'auto' and let only people write tasks who may read what this worker can"
+        )
+    log.warning("bodies are not isolated: %s; they can read whatever this worker can", obstacle)
+    return None
 
 
 @contextmanager
 def _assembled(
-    settings: Settings, stack: Stack, tasks: Registry, node: Node, membership: Membership
+    settings: Settings, stack: Stack, tasks: Registry, node: Node, membership: Membership, *, hear: NoteListener
 ) -> Generator[Assembled]:
     name = node.worker_id
     failpoint = failpoint_from_environment()
@@ -67,11 +94,11 @@ def _assembled(
     sweep_dead_names(stack, targets_of(settings))
     own = settings.worker
     environment = environment_of_bodies(os.environ)
-    bodies = Bodies(tasks.modules(), environment=environment)
+    bodies = Bodies(tasks.modules(), environment=environment, hidden=hidden_from_bodies(settings))
     orchestrator = watched(stack.orchestrator, failpoint)
     tell = task_log(orchestrator)
     progress: dict[str, Progressed] = {}
-    listener = note_listener(tell, progress)
+    listener = note_listener(tell, progress, hear)
     files = LocalWorkspace(
         stack.store,
         tasks,

@@ -26,7 +26,7 @@ from perago_core.contract import (
     WORKSPACE,
 )
 from perago_core.ports import Assignment
-from perago_core.values import CommitRef, Operation, Target
+from perago_core.values import CommitRef, OnAbandoned, Operation, Target
 from perago_worker.api.errors import InputError
 from perago_worker.api.task import TaskDefinition
 
@@ -126,6 +126,7 @@ class AttemptInput:
     operation: Operation
     trouble: str | None = None
     over_maintenance: bool = False
+    on_abandoned: OnAbandoned = OnAbandoned.ADOPT
 
 
 def attempt_input(assignment: Assignment, definition: TaskDefinition) -> AttemptInput:
@@ -141,6 +142,7 @@ def attempt_input(assignment: Assignment, definition: TaskDefinition) -> Attempt
         read_only=definition.read_only,
         operation=definition.operation,
         over_maintenance=definition.over_maintenance,
+        on_abandoned=definition.on_abandoned,
     )
 
 

@@ -239,6 +239,7 @@ def pin(assignment: Assignment, place: AttemptInput, node: Node) -> Attempt:
         operation=place.operation,
         # Only the ledger proves that what came between was maintenance (H-15).
         over_maintenance=place.over_maintenance and node.ledger,
+        on_abandoned=place.on_abandoned,
         ledger=node.ledger,
         epoch=node.epoch,
         budget=node.budget,

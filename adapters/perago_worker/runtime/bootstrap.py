@@ -11,7 +11,9 @@ from perago_core.answers import Done
 from perago_core.calls import Dialogue
 from perago_core.driver import run
 from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
+from perago_core.ports import Leaseless
 from perago_core.unanswered import asking_again
+from perago_core.values import Backing
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import Settings, rolls_back, targets_of
 from perago_worker.logger import log
@@ -51,6 +53,11 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
     resolved = run(asking_again(_telling(resolve(wanted)), lambda: until), stack.ports())
     if isinstance(resolved, PolicyFailed):
         raise StartError(f"{resolved.reason}. {resolved.next_action}")
+    if resolved.backing is Backing.LOCKED and isinstance(stack.coordination, Leaseless):
+        raise StartError(
+            "the cluster has decided for leases, because the store was not proved able to condition a publication, "
+            f"and its coordination store has none: {stack.coordination.instead_of_leases()}"
+        )
     if resolved.disagreed:
         log.warning("this worker found something else than the stored decision it follows: %s", resolved.decision)
     return Node(name, resolved.backing, resolved.epoch, stack.coordination is not None, settings.budget.budget())

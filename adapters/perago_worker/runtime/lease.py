@@ -28,9 +28,9 @@ class LeaseThread:
         return threading.Lock()
 
     def keep(self, keeper: Keeper) -> None:
-        """Begin."""
-        told = (keeper, self._ports, self._stopping.wait)
-        threading.Thread(target=keep_alive, args=told, name="lease", daemon=True).start()
+        """Start the thread that keeps the lease alive."""
+        arguments = (keeper, self._ports, self._stopping.wait)
+        threading.Thread(target=keep_alive, args=arguments, name="lease", daemon=True).start()
 
     def stop(self) -> None:
         """Let the thread end now."""

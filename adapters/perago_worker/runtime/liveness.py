@@ -302,7 +302,7 @@ class Lookout:
 
 def lookout_for(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition]) -> Lookout | None:
     """Look out for the other workers where the orchestrator needs that, and there is a place to show signs of life."""
-    if not own.nudge or stack.coordination is None or not isinstance(stack.orchestrator, Nudgeable):
+    if not own.nudge or stack.leasing is None or not isinstance(stack.orchestrator, Nudgeable):
         return None
     patience = max(each.response_timeout for each in tasks.values())
-    return Lookout(stack.orchestrator, stack.coordination, stack.clock, name, patience)
+    return Lookout(stack.orchestrator, stack.leasing, stack.clock, name, patience)

@@ -26,10 +26,14 @@ LOOK_HOLDS = 0.5
 
 
 class Membership:
-    """The record of one worker, kept alive beside it. Without a coordination store there is nobody to see it."""
+    """The record of one worker, kept alive beside it.
+
+    Without a coordination store there is nobody to see it. One without leases has no changes either: a change waits for
+    everybody who is there, and whoever announces one needs a lease.
+    """
 
     def __init__(self, stack: Stack, name: str, policy: str) -> None:
-        self._coordination: Coordination | None = stack.coordination
+        self._coordination: Coordination | None = stack.leasing
         self._ports = stack.ports()
         self._clock = stack.clock
         self._member = Member(name, Policy(policy))

@@ -50,7 +50,7 @@ class Readiness:
             self._systems.append(_System("the data store", lambda: store.head(target), STORE_ANSWER))
 
     def trouble(self) -> str | None:
-        """Say which system does not answer; ``None`` when all do. A refusal is an answer."""
+        """Return which system does not answer; ``None`` when all do. A refusal is an answer."""
         for system in self._systems:
             if self._clock.now() < system.until:
                 continue

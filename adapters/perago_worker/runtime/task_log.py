@@ -9,7 +9,7 @@ from perago_core.ports import ManagedOrchestrator
 from perago_core.values import Attempt
 from perago_worker.bodies.notes import Note, Progressed, Transferred
 from perago_worker.bodies.process import as_text
-from perago_worker.folders.workspace import to_log
+from perago_worker.folders.workspace import NoteListener, to_log
 from perago_worker.logger import log
 
 #: Appends a line to the log that the orchestrator keeps of a task.
@@ -30,8 +30,13 @@ def task_log(orchestrator: ManagedOrchestrator) -> Tell:
     return tell
 
 
-def note_listener(tell: Tell, progress: dict[str, Progressed]) -> Callable[[Attempt, Note], object]:
-    """Make what listens to bodies: it logs what they say and keeps the newest progress of each task."""
+def note_listener(
+    tell: Tell, progress: dict[str, Progressed], hear: NoteListener = to_log
+) -> Callable[[Attempt, Note], object]:
+    """Make what listens to bodies: it passes on what they say and keeps the newest progress of each task.
+
+    ``hear``: where it goes beside the orchestrator's task log; the worker's own log, if nothing else is said.
+    """
 
     def listen(attempt: Attempt, note: Note) -> None:
         if isinstance(note, Progressed):
@@ -41,7 +46,7 @@ def note_listener(tell: Tell, progress: dict[str, Progressed]) -> Callable[[Atte
                 progress.pop(next(iter(progress)), None)
         if isinstance(note, Transferred):
             return
-        to_log(attempt, note)
+        hear(attempt, note)
         tell(attempt.task_id, as_text(note))
 
     return listen

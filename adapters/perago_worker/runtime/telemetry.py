@@ -191,7 +191,8 @@ def summary(attempt: Attempt, outcome: Outcome) -> str:
     who = f"attempt {attempt.number} ({attempt.execution}) of {attempt.logical_task} on {attempt.target}"
     result = outcome.result
     if isinstance(result, Completed):
-        return f"{who}: completed with {result.ref}, {outcome.acceptance.value} [{outcome.backing.value}]"
+        adopted = " of an earlier attempt" if outcome.adopted else ""
+        return f"{who}: completed with {result.ref}{adopted}, {outcome.acceptance.value} [{outcome.backing.value}]"
     if result is not None:
         return f"{who}: failed, {result.refusal}"
     return f"{who}: silent, {outcome.silence}"

@@ -168,14 +168,27 @@ class Worker:
         self._reap()
 
 
+def _to_log(name: str) -> None:
+    log.info("%s: draining; again to stop at once", name)
+
+
 @contextmanager
-def draining_on_signals(worker: Worker) -> Generator[None]:
-    """Let SIGTERM and SIGINT drain the worker, and the second one stop it."""
+def draining_on_signals(worker: Worker, say: Callable[[str], object] = _to_log) -> Generator[None]:
+    """Let SIGTERM and SIGINT drain the worker, and the second one stop it; ``say`` is given the name of each.
+
+    Only the main thread can be told of signals; in any other, whoever started it ends it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def obey(name: str) -> None:
+        say(name)
+        worker.drain()
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        log.info("%s: draining; again to stop at once", signal.Signals(number).name)
-        # Not here: a handler interrupts the main thread, which may hold the lock that stopping needs.
-        threading.Thread(target=worker.drain, name="drain").start()
+        # Not here: a handler interrupts the main thread, which may hold the lock that stopping, or saying so, needs.
+        threading.Thread(target=obey, args=(signal.Signals(number).name,), name="drain").start()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

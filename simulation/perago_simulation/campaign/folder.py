@@ -69,7 +69,7 @@ class Folder:
         return sorted((int(found[1]), int(found[2])) for found in names if found is not None)
 
     def missing(self, schedules: int, size: int) -> list[Range]:
-        """Give what is still to be made, in pieces."""
+        """Return what is still to be made, in pieces."""
         return list(cut(missing(self.done(), schedules), size))
 
     def store(self, piece: Piece) -> None:

@@ -22,9 +22,8 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_simulation.campaign.plan import Campaign, Range
 from perago_simulation.catalogue.windows import outcome_of
-from perago_simulation.runs.replay_line import line_of
-from perago_simulation.runs.schedule import walk
-from perago_simulation.runs.world_cache import CachedWorld, WorldCache
+from perago_simulation.runs.replay import line_of
+from perago_simulation.runs.schedule import CachedWorld, WorldCache, walk
 
 VIOLATION: Final = "violation"
 CUT_OFF: Final = "cut off"
@@ -101,7 +100,7 @@ def _place(node: CachedWorld, index: int) -> str:
 
 
 def schema() -> Arrow:
-    """Give the columns of the data set, in types that every reader of Parquet knows."""
+    """Return the columns of the data set, in types that every reader of Parquet knows."""
     pa = arrow()
     return pa.schema(
         [

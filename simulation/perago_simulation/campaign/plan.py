@@ -14,10 +14,8 @@ from attrs import asdict, field, frozen
 from perago_core.value import Value, count, text
 from perago_simulation.properties.safety import PROPERTIES
 from perago_simulation.runs.embedding import Embedded, import_runtime, import_store
-from perago_simulation.runs.replay_line import line_of
-from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted
-from perago_simulation.runs.verdict import EVERYTHING
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.replay import EVERYTHING, line_of
+from perago_simulation.runs.schedule import Pct, Scheduler, Swarm, Weighted, WorldCache
 from perago_simulation.world.settings import Setting
 
 #: Who chooses what happens next, by name.
@@ -47,11 +45,11 @@ class Campaign(Value):
         )
 
     def worlds(self) -> WorldCache:
-        """Give where its schedules are run."""
+        """Return where its schedules are run."""
         return WorldCache(self.model(), EVERYTHING if self.everything else PROPERTIES)
 
     def chooser(self) -> Scheduler:
-        """Give who chooses."""
+        """Return who chooses."""
         return SCHEDULERS[self.scheduler](self.seed)
 
     def document(self) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def cut(ranges: Iterable[Range], size: int) -> Iterator[Range]:
 
 
 def missing(done: Iterable[Range], schedules: int) -> Iterator[Range]:
-    """Give the ranges below ``schedules`` that nobody has done."""
+    """Return the ranges below ``schedules`` that nobody has done."""
     at = 0
     for start, stop in sorted(done):
         if start > at:

@@ -17,7 +17,8 @@ from perago_core.values import Backing
 from perago_simulation.explore.exploration import Limits
 from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.explore.search import Explorer
-from perago_simulation.mutants.kills import ENVIRONMENTS, baseline
+from perago_simulation.mutants.kills import baseline, settings_of
+from perago_simulation.mutants.known_bugs import BUGS
 from perago_simulation.mutants.tables import Attempts, attempts, leads, row, skip, with_rows
 from perago_simulation.properties.order import broken_clauses
 from perago_simulation.properties.register import JUDGED
@@ -50,7 +51,7 @@ class Change(Value):
 
     what: str
     backings: tuple[Backing, ...]
-    rows: Callable[[], tuple[Row, ...]]
+    table: Callable[[], Attempts]
 
 
 @frozen(repr=False)
@@ -127,8 +128,14 @@ def _from(*prefixes: str) -> list[Row]:
     return [each for each in ATTEMPT.definition.rows if each.id.startswith(prefixes)]
 
 
-def _without(phase: Phase) -> Callable[[], tuple[Row, ...]]:
-    return lambda: skip(phase)
+def _without(phase: Phase) -> Callable[[], Attempts]:
+    return lambda: attempts(skip(phase))
+
+
+def _of(bug: str) -> Callable[[], Attempts]:
+    """Give the table of a known bug that is nothing but something left out."""
+    (found,) = [each for each in BUGS if each.id == bug]
+    return lambda: found.make(setting(found.backings[0])).table
 
 
 CHANGES = (
@@ -138,27 +145,35 @@ CHANGES = (
     Change("no claim", _STRONG, _without(Phase.CLAIM)),
     Change("no list of claims", _STRONG, _without(Phase.CLAIMS)),
     Change("no word on the owners", _STRONG, _without(Phase.OWNERS)),
-    Change("claims listed before the claim is made", _STRONG, _list_before_claim),
+    Change("claims listed before the claim is made", _STRONG, lambda: attempts(_list_before_claim())),
     Change("no lease", (Backing.LOCKED,), _without(Phase.LEASE)),
-    Change("lease before the claim", (Backing.LOCKED,), _lease_before_claim),
+    Change("lease before the claim", (Backing.LOCKED,), lambda: attempts(_lease_before_claim())),
     Change("no takeover wait", (Backing.LOCKED,), _without(Phase.TAKEOVER)),
     Change("no third fence", (Backing.LOCKED,), _without(Phase.FENCE_3)),
     Change("no revocation", _BY_NAME, _without(Phase.REVOCATION)),
     Change("no barrier", _BY_NAME, _without(Phase.BARRIER)),
-    Change("barrier before revocation", _BY_NAME, _swap_revocation_and_barrier),
+    Change("barrier before revocation", _BY_NAME, lambda: attempts(_swap_revocation_and_barrier())),
     Change("no read-back", _STRONG, _without(Phase.READ_BACK)),
     Change("own name not dropped after an unknown publication", _BY_NAME, _without(Phase.OWN_REVOCATION)),
     Change("no barrier after an unknown publication", _BY_NAME, _without(Phase.OWN_BARRIER)),
     Change("no look at the head after an unknown publication", _STRONG, _without(Phase.OWN_HEAD)),
     Change("no fence before calling it ours", _STRONG, _without(Phase.OWN_FENCE)),
     Change("no clean-up", _STRONG, _without(Phase.CLEAN_UP)),
+    Change("no result in the claim", _STRONG, _of("no result on record")),
+    Change("no mark of a no-op that others adopt", _STRONG, _of("no-ops unseen")),
+    Change("no claim for what is adopted", _STRONG, _of("adopted unclaimed")),
+    Change("no second look at what is adopted", _STRONG, _of("adopted unseen")),
+    Change("no silence of who is outranked", _STRONG, _of("outranked goes on")),
+    Change("no look at the rivals after a refusal", _STRONG, _without(Phase.RIVALS)),
+    Change("no word on earlier attempts", _STRONG, _without(Phase.EARLIER_OWNERS)),
+    Change("no look at the head before the body", _STRONG, _without(Phase.EARLIER_HEAD)),
 )
 
 
 @cache
 def _table(what: str) -> Attempts:
     (change,) = [each for each in CHANGES if each.what == what]
-    return attempts(change.rows())
+    return change.table()
 
 
 def effect(what: str, backing: Backing) -> Effect:
@@ -176,8 +191,7 @@ def publishes(table: Attempts, backing: Backing) -> bool:
 
 
 def _first(table: Attempts, backing: Backing, properties: Sequence[Property]) -> str:
-    for name, more in ENVIRONMENTS.items():
-        of = setting(backing, **more)
+    for name, of in settings_of(backing):
         found = first_violation(Model(of, table), properties, baseline(of).broken)
         if found is not None:
             return f"{found.property} in {len(found.trace)} ({name})"

@@ -75,7 +75,20 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "requests that land late": {"attempts": 2, "crashes": 0, "losses": 1, "late_landings": 1},
     "new epoch": {"attempts": 2, "crashes": 1, "pauses": False, "no_ops": True, "epochs": 1},
+    "task scheduled twice": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "twins": 1},
 }  # fmt: skip
+
+#: Where retries that replace differ from retries that adopt, or may: what is explored of tasks that want it so.
+REPLACING = (
+    "foreign writer",
+    "re-sent publication",
+    "foreign merge and reset",
+    "collector",
+    "rerun after collection",
+    "next workflow, not pinned",
+    "side by side, a crash",
+    "task scheduled twice",
+)
 
 #: The rows of the attempt's table that fire in no world of the ladder, and why: every other row must.
 UNREACHED: Mapping[str, str] = {
@@ -99,7 +112,9 @@ the production `step`, without and with the ledger, within the bounds given belo
 reaches are listed under "What is explored". A dot says that a property holds within the bounds. A number is the length
 of the shortest trace that breaks it, without / with the ledger. *Conduct*, *leftovers* and *liveness* stand for
 several clauses each and name those that are broken. Liveness is judged without the ledger; *rest within*: from every
-world everything comes to an end in at most so many moves once nothing more goes wrong.
+world everything comes to an end in at most so many moves once nothing more goes wrong. Outside `soft` a retry adopts
+what its task has already published, which is the default; *replacing* is `on_abandoned = "replace"`, explored where the
+two may differ.
 """
 
 FOOTER = """In every environment the store carries out a publication in two phases and begins again when the branch
@@ -136,13 +151,25 @@ class Rung(Value):
 
 
 def rungs(environments: Mapping[str, Mapping[str, Any]] = ENVIRONMENTS) -> list[tuple[str, Setting]]:
-    """Give every combination of backing, environment and ledger, in the order of the ladder."""
+    """Give every combination of backing, environment and ledger, in the order of the ladder.
+
+    Retries adopt, as they do by default outside ``soft``; then those that replace, where it may make a difference.
+    """
+    strong = [backing for backing in Backing if backing is not Backing.SOFT]
+    default = [(backing, backing in strong, environments) for backing in Backing]
+    replacing = {name: bounds for name, bounds in environments.items() if name in REPLACING}
     return [
-        (name, setting(backing, ledger=ledger, **bounds))
-        for backing in Backing
-        for name, bounds in environments.items()
+        (name, setting(backing, adopts=adopts, ledger=ledger, **bounds))
+        for backing, adopts, explored in (*default, *((backing, False, replacing) for backing in strong))
+        for name, bounds in explored.items()
         for ledger in (False, True)
     ]
+
+
+def named(of: Setting) -> str:
+    """Name what makes a promise: the backing, and what its retries do if that is not the default."""
+    replaces = of.backing is not Backing.SOFT and not of.adopts
+    return f"{of.backing.value}{', replacing' if replaces else ''}"
 
 
 @cache
@@ -167,7 +194,7 @@ def climb(environment: str, of: Model | Setting) -> Rung:
 
 
 def holes(found: Sequence[Rung]) -> dict[tuple[str, str, str], str]:
-    """Give what was found broken: backing, environment, clause; and in how many steps, without and with the ledger."""
+    """Give what was found broken: who promises, where, which clause; in how many steps without and with the ledger."""
     return {
         (backing, environment, clause): _lengths(clause, pair)
         for (backing, environment), pair in _pairs(found)
@@ -236,7 +263,7 @@ def _explored(found: Sequence[Rung]) -> Iterator[str]:
 
 def _pairs(found: Sequence[Rung]) -> Iterator[tuple[tuple[str, str], list[Rung]]]:
     """Give what was explored without and with the ledger together."""
-    for key, pair in groupby(found, lambda rung: (rung.exploration.setting.backing.value, rung.environment)):
+    for key, pair in groupby(found, lambda rung: (named(rung.exploration.setting), rung.environment)):
         yield key, list(pair)
 
 

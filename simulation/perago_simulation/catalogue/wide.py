@@ -27,7 +27,13 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
     "duplicates across attempts": {"attempts": 2, "crashes": 0, "duplicates": 1},
     "three workflows": {"attempts": 1, "crashes": 0, "workflows": 3, "no_ops": True},
     "two workflows with pauses": {"attempts": 2, "crashes": 0, "workflows": 2},
-}
+    "three attempts that adopt": {"attempts": 3, "crashes": 0, "adopts": True},
+    "twins with a crash": {"attempts": 2, "crashes": 1, "pauses": False, "twins": 1, "adopts": True},
+    "twins with a crash and pauses": {"attempts": 1, "crashes": 1, "twins": 1, "adopts": True},
+    "workflows that adopt, side by side": {
+        "attempts": 2, "crashes": 1, "pauses": False, "workflows": 2, "abreast": True, "adopts": True,
+    },
+}  # fmt: skip
 
 HEADER = """# The ladder in wider bounds
 

@@ -13,6 +13,7 @@ why none can. ``WINDOWS`` goes by what an execution waits for when it is killed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from attrs import frozen
 
@@ -22,8 +23,7 @@ from perago_simulation.explore.exploration import Limits
 from perago_simulation.explore.search import Explorer
 from perago_simulation.properties.safety import PROPERTIES, Property, When, accepted
 from perago_simulation.runs.path import RunPath
-from perago_simulation.runs.replay import replay
-from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.replay import line_of, replay
 from perago_simulation.world.history import chain
 from perago_simulation.world.model import Label, Model
 from perago_simulation.world.settings import Setting, setting
@@ -31,6 +31,10 @@ from perago_simulation.world.state import NOBODY, World
 
 #: Which window of the study a kill falls into, by what the execution was waiting for when it died.
 WINDOWS: Mapping[str, str] = {
+    "EARLIER_CLAIMS": "CW-01 to CW-07",
+    "EARLIER_OWNERS": "CW-01 to CW-07",
+    "EARLIER_HEAD": "CW-01 to CW-07",
+    "WORKSPACE": "CW-01 to CW-07",
     "FENCE_1": "CW-01 to CW-07",
     "STAGING": "CW-08",
     "UPLOAD": "CW-09, CW-10",
@@ -107,13 +111,28 @@ PERTURBATIONS: Mapping[str, str] = {
 }
 
 
-#: Each path: whether the execution changes something, and whether it finds an abandoned publication.
-PATHS: Mapping[str, tuple[bool, bool]] = {
-    "first publish": (True, False),
-    "no-op": (False, False),
-    "replacement": (True, True),
-    "return to the input": (False, True),
+class Way(NamedTuple):
+    """What the execution does, and what it finds: an abandoned publication, which it may adopt."""
+
+    changed: bool
+    abandoned: bool
+    adopts: bool = False
+
+
+PATHS: Mapping[str, Way] = {
+    "first publish": Way(changed=True, abandoned=False),
+    "no-op": Way(changed=False, abandoned=False),
+    "replacement": Way(changed=True, abandoned=True),
+    "return to the input": Way(changed=False, abandoned=True),
+    "first publish of who adopts": Way(changed=True, abandoned=False, adopts=True),
+    "no-op of who adopts": Way(changed=False, abandoned=False, adopts=True),
+    "adoption": Way(changed=True, abandoned=True, adopts=True),
 }
+
+
+def paths(backing: Backing) -> tuple[str, ...]:
+    """Name the paths of a backing: ``soft`` adopts nothing."""
+    return tuple(name for name, way in PATHS.items() if backing is not Backing.SOFT or not way.adopts)
 
 
 @frozen(repr=False)
@@ -156,10 +175,18 @@ class Window(Value):
 
 def windows(backing: Backing, path: str, *, ledger: bool = False) -> Iterator[Window]:
     """Kill an execution after each move of its straight way, and give what came of it."""
-    changed, abandoned = PATHS[path]
+    wanted = PATHS[path]
     # A lease is lost by expiring, and a fresh attempt that finds it busy fails: two retries, so that one comes after.
-    bounds = setting(backing, ledger=ledger, attempts=3 + abandoned, crashes=1 + abandoned, pauses=False, no_ops=True)
-    way = _started(Model(bounds), changed=changed, abandoned=abandoned)
+    bounds = setting(
+        backing,
+        ledger=ledger,
+        attempts=3 + wanted.abandoned,
+        crashes=1 + wanted.abandoned,
+        pauses=False,
+        no_ops=True,
+        adopts=wanted.adopts,
+    )
+    way = _started(Model(bounds), wanted)
     run = len(way.world.runs) - 1
     while (state := way.world.runs[run].state) is not None:
         died = way.take("fault crash", f"e{run}")
@@ -172,17 +199,25 @@ def windows(backing: Backing, path: str, *, ledger: bool = False) -> Iterator[Wi
             choices=died.choices,
             runs=tuple(_what_comes_of(died)),
         )
-        way = way.go_on(run)
+        way = _go_on(way, run, wanted)
 
 
-def _started(model: Model, *, changed: bool, abandoned: bool) -> RunPath:
+def _started(model: Model, wanted: Way) -> RunPath:
     """Hand out the attempt whose windows are wanted, after an abandoned publication if it is to find one."""
-    body = "(changed)" if changed else "(unchanged)"
-    if not abandoned:
+    # Who adopts looks first, and its body runs later or not at all.
+    body = "hand out" if wanted.adopts else "(changed)" if wanted.changed else "(unchanged)"
+    if not wanted.abandoned:
         return RunPath(model).take("hand out", body)
-    way = RunPath(model).take("hand out", "(changed)").until(0, "install").take("crash e0")
+    way = RunPath(model).take("hand out", "hand out" if wanted.adopts else "(changed)")
+    way = way.until(0, "install").take("crash e0")
     way = way.take("expire") if way.can("expire") else way
     return way.take("give up").take("hand out", body)
+
+
+def _go_on(way: RunPath, run: int, wanted: Way) -> RunPath:
+    """Let the execution go on, and its body end as is wanted."""
+    body = (f"e{run} ", "RunBody", "unchanged")
+    return way.take(*body) if not wanted.changed and way.can(*body) else way.go_on(run)
 
 
 def _what_comes_of(died: RunPath) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -250,7 +285,7 @@ def windows_text() -> str:
     """Write the catalogue as Markdown."""
     lines = [HEADER]
     for backing in Backing:
-        for path in PATHS:
+        for path in paths(backing):
             found = list(windows(backing, path, ledger=True))
             lines += [f"## `{backing.value}`, {path}", "", f"`{found[0].line().rpartition(' ')[0]}`", ""]
             lines += ["| killed after | window | left behind | what comes of it | choices |", "|---|---|---|---|---|"]

@@ -58,7 +58,8 @@ def _on_own_store(backing: Backing | None, store: str | None, store_can: str | N
     able = capabilities(store_can, store, backing or Backing.SOFT)
     chosen = backing or best_backing(able).backing or Backing.SOFT
     return [
-        (name, Asked(Setting(backing=chosen, store=able, **bounds), store)) for name, bounds in ENVIRONMENTS.items()
+        (name, Asked(Setting(backing=chosen, store=able, adopts=True, **bounds), store))
+        for name, bounds in ENVIRONMENTS.items()
     ]
 
 

@@ -46,7 +46,7 @@ def spinning(says: str) -> Generator[Callable[[str], None]]:
 
 
 def counted(says: str, items: Iterable[T], total: int) -> Iterator[T]:
-    """Give the items, and show how many of them there have been."""
+    """Return the items, and show how many of them there have been."""
     words = (SpinnerColumn(), TextColumn("{task.description}"))
     numbers = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*words, *numbers, console=remarks, transient=True) as progress:

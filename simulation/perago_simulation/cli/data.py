@@ -8,8 +8,7 @@ from typing import Any
 from perago_report import Story
 from perago_simulation.catalogue.ladder import Rung
 from perago_simulation.explore.exploration import Exploration, Violation
-from perago_simulation.runs.replay import Step, replay
-from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.replay import ReplayedMove, line_of, replay
 from perago_simulation.runs.schedule import Failure, Simulation
 from perago_simulation.world.model import Label, Model
 
@@ -56,7 +55,7 @@ def simulated(found: Simulation, model: Model, shrunk: Failure | None) -> dict[s
     }
 
 
-def replayed(told: Story, steps: Sequence[Step]) -> dict[str, Any]:
+def replayed(told: Story, steps: Sequence[ReplayedMove]) -> dict[str, Any]:
     """Give a run as data, step by step. ``breaks`` is the step that breaks the property, 0 if none does."""
     return {
         "bounds": told.bounds,

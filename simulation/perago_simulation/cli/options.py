@@ -20,7 +20,7 @@ from perago_core.values import Backing
 from perago_simulation.explore.exploration import Limits
 from perago_simulation.properties.safety import PROPERTIES, Property
 from perago_simulation.runs.embedding import Embedded, EmbeddingError, import_runtime, import_store
-from perago_simulation.runs.verdict import EVERYTHING
+from perago_simulation.runs.replay import EVERYTHING
 from perago_simulation.world.capabilities import NEEDS, Capabilities
 from perago_simulation.world.settings import Setting
 
@@ -72,6 +72,8 @@ StoreCan: TypeAlias = Annotated[
 #: What an option is for. A field that is missing here is described by its name.
 SAYS: Mapping[str, str] = {
     "backing": "What keeps the fence decision true.",
+    "adopts": "Retries take over what their task has published, as they do by default; `soft` never does.",
+    "mixed": "Of what is scheduled twice only the second adopts, as while a changed task is being rolled out.",
     "ledger": "Arm, confirm and settle intents.",
     "attempts": "Attempts of each step, retries included.",
     "workflows": "Workflows, one after the other.",
@@ -99,6 +101,7 @@ SAYS: Mapping[str, str] = {
     "lateness": "How often a clock may show that a deadline is over.",
     "late_landings": "How many unanswered requests may land at any later time.",
     "epochs": "How often the policy may be decided anew.",
+    "twins": "How often an open task may be scheduled once more, under another id.",
     "bodies": "Workspace and body take moves of their own, and may ask for a place to write.",
     "read_only": "Bodies may only read.",
     "collector": "Somebody removes names and claims that are no longer needed.",
@@ -108,13 +111,13 @@ SAYS: Mapping[str, str] = {
     "seconds": "Stop after so many seconds.",
     "memory": "Stop at so many megabytes.",
 }
-#: ``--no-no-ops`` would be a riddle.
-_SPELLED = {"no_ops": "--no-ops/--only-changes"}
+#: ``--no-no-ops`` would be a riddle, and ``--no-adopts`` does not say what then.
+_SPELLED = {"no_ops": "--no-ops/--only-changes", "adopts": "--adopt/--replace"}
 #: Without one of these there is nothing to explore.
 _AT_LEAST_ONE = frozenset({"attempts", "steps", "states", "depth"})
 _PANELS: Mapping[type[Value], str] = {Setting: "What may happen", Limits: "When to stop early"}
-#: Without a word about it, the backing is the one that can be broken.
-_DEFAULTS: Mapping[str, object] = {"backing": Backing.SOFT}
+#: Without a word about it, the backing is the one that can be broken, and retries do what they do in production.
+_DEFAULTS: Mapping[str, object] = {"backing": Backing.SOFT, "adopts": True}
 
 
 @frozen(repr=False)

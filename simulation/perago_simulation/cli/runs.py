@@ -30,12 +30,28 @@ from perago_simulation.explore.exploration import Exploration, Limits, Violation
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.witnesses import ACCEPTED
 from perago_simulation.report.story import story
-from perago_simulation.runs.replay import ReplayError, Stored, replay
-from perago_simulation.runs.replay_line import LineError, command_of, model_of, read_line
-from perago_simulation.runs.schedule import Failure, Pct, Scheduler, Simulation, Swarm, Weighted, simulate
-from perago_simulation.runs.shrink import shrink
-from perago_simulation.runs.verdict import EVERYTHING, verdict
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.replay import (
+    EVERYTHING,
+    LineError,
+    ReplayError,
+    Stored,
+    command_of,
+    model_of,
+    read_line,
+    replay,
+    verdict,
+)
+from perago_simulation.runs.schedule import (
+    Failure,
+    Pct,
+    Scheduler,
+    Simulation,
+    Swarm,
+    Weighted,
+    WorldCache,
+    shrink,
+    simulate,
+)
 from perago_simulation.world.model import Model
 
 

@@ -68,11 +68,11 @@ class Exploration(Value):
 
     @property
     def complete(self) -> bool:
-        """Say whether every world within the bounds was visited."""
+        """Return whether every world within the bounds was visited."""
         return not self.stopped
 
     def broken(self) -> dict[str, int]:
-        """Give the properties that do not hold, each with the length of its shortest trace."""
+        """Return the properties that do not hold, each with the length of its shortest trace."""
         return {each.property: len(each.trace) for each in self.violations}
 
 

@@ -28,7 +28,7 @@ class ViolationSearch:
         self._resting = [each for each in properties if each.when is When.AT_REST and each.id not in ignore]
 
     def first(self, states: int) -> Violation | None:
-        """Give the first thing wrong, or ``None`` once every world, or this many, have been seen."""
+        """Return the first thing wrong, or ``None`` once every world, or this many, have been seen."""
         frontier: list[World] = []
         found = self._visit(None, self.model.beginnings(), frontier)
         while frontier and found is None and len(self.came_from) < states:
@@ -77,5 +77,5 @@ def first_violation(
     ignore: Collection[str] = (),
     states: int = 1_000_000,
 ) -> Violation | None:
-    """Give the first thing wrong with a model, leaving out the properties to be ignored."""
+    """Return the first thing wrong with a model, leaving out the properties to be ignored."""
     return ViolationSearch(model, properties, ignore).first(states)

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from perago_simulation.explore.cells import Cells, Numbers
-from perago_simulation.explore.memo import CellMove, Memo, steps
+from perago_simulation.explore.memo import CellMove, Cells, Memo, Numbers, steps
 from perago_simulation.world.model import Label, Model, Part
 from perago_simulation.world.state import NOBODY, World
 
@@ -30,7 +29,7 @@ class Graph:
         self._steps: dict[int, list[Memo[list[CellMove]]]] = {}
 
     def walk(self, taken: Callable[[int, int, Label], object]) -> Iterator[int]:
-        """Give the number of each new world; every move, also to a world that is known, is told to ``taken``."""
+        """Return the number of each new world; every move, also to a world that is known, is told to ``taken``."""
         known, worlds, labels = self._known, self.worlds, self.numbers.values
         for label, world in self.model.beginnings():
             if self._is_new(self.numbers.cells(world), NOBODY, self.numbers.number(label)):
@@ -62,7 +61,7 @@ class Graph:
         return self._steps[size]
 
     def asked(self, question: Callable[[World], T]) -> Callable[[int], T]:
-        """Give the answer of a world to a question, by the world's number. No answer is ``None``."""
+        """Return the answer of a world to a question, by the world's number. No answer is ``None``."""
         memos: defaultdict[int, Memo[T]] = defaultdict(lambda: Memo(self.numbers, lambda watch: question(watch.world)))
 
         def answer(at: int) -> T:
@@ -72,7 +71,7 @@ class Graph:
         return answer
 
     def world(self, at: int) -> World:
-        """Give the world of this number."""
+        """Return the world of this number."""
         return self.numbers.world(self.worlds[at])
 
     def trace(self, at: int) -> tuple[Label, ...]:

@@ -10,14 +10,24 @@ Whether a reduction applies is computed once for what it reads of a world (``mem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import partial
 
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import Phase
-from perago_simulation.explore.cells import Numbers, RecordCells, Watch, cells_in
-from perago_simulation.explore.memo import CellMove, Memo, step_of, steps_of
+from perago_simulation.explore.memo import (
+    CellMove,
+    Cells,
+    Memo,
+    Numbers,
+    RecordCells,
+    Watch,
+    cells_in,
+    step_of,
+    steps,
+    steps_of,
+)
 from perago_simulation.world.model import Label, Model, Moves, Part
 from perago_simulation.world.state import DEAD, ENDED, OPEN, RUNNING, Run, World, with_run, without_name
 
@@ -179,7 +189,56 @@ def _local(numbers: Numbers, index: int, part: Part, watch: Watch) -> list[CellM
 
 
 def _has_ended(world: World, run: Run) -> bool:
-    """Say whether an execution asks only about its own task, and that has ended for good."""
+    """Return whether an execution asks only about its own task, and that has ended for good."""
     assert run.state is not None
     asks = isinstance(run.state.pending[0], m.ReloadTask | m.Report)
     return asks and world.rare is None and world.tasks[run.task].status is not OPEN
+
+
+# ---- The memoised moves of each part of a model, by the cells of a world, with the chosen reductions applied.
+
+
+class Movers:
+    """The parts of a model, each with its steps so far."""
+
+    def __init__(
+        self, model: Model, numbers: Numbers, sharing: Collection[int], reductions: Collection[Reduction]
+    ) -> None:
+        self.fuses = Reduction.FUSE in reductions
+        self.forgets = Reduction.FORGET in reductions
+        self._ends = Reduction.END in reductions
+        self._model = model
+        self._numbers = numbers
+        self._sharing = sharing
+        self._parts: dict[int, list[Memo[list[CellMove]]]] = {}
+        self._local: dict[int, list[Memo[list[CellMove]]]] = {}
+        self._forgetting: dict[int, Memo[list[CellMove]]] = {}
+
+    def parts(self, cells: Cells) -> Sequence[Memo[list[CellMove]]]:
+        """Return the parts that may move: all of them, or the one that moves first."""
+        parts = self._parts.get(len(cells))
+        if parts is None:
+            parts = self._made(len(cells))
+        if self.fuses:
+            for index, local in enumerate(self._local[len(cells)]):
+                if local(cells):
+                    return (parts[index],)
+        return parts
+
+    def forgotten(self, cells: Cells) -> Cells:
+        """Return a world without what nobody can use any more."""
+        forget = self._forgetting.get(len(cells))
+        if forget is None:
+            forget = self._forgetting[len(cells)] = forgetting(self._model, self._numbers)
+        for step in forget(cells):
+            return step.taken(cells)
+        return cells
+
+    def _made(self, size: int) -> list[Memo[list[CellMove]]]:
+        runs = self._numbers.runs(size)
+        self._local[size] = local_steps(self._model, self._numbers, runs)
+        parts = self._model.parts(runs)
+        if self._ends:
+            parts = tuple(ending(self._model, part) for part in parts)
+        self._parts[size] = [steps(self._numbers, part, self._sharing) for part in parts]
+        return self._parts[size]

@@ -1,8 +1,12 @@
-"""The breadth-first search: every reachable world within the bounds, level by level.
+"""The breadth-first search: every reachable world within the bounds, level by level, each judged by the properties.
 
-A world is a tuple of numbers (``cells``), moves and judgements are looked up (``memo``, ``judging``), and how a world
-was reached is two numbers in an array: where from, and by which label. With several processes each owns some of the
-worlds (``parallel``): after each level it hands over those that belong to others and takes over its own.
+A world is a tuple of numbers, moves and judgements are looked up (``memo``), and how a world was reached is two numbers
+in an array: where from, and by which label. With several processes each owns some of the worlds (``workers``): after
+each level it hands over those that belong to others and takes over its own.
+
+A property that reads what is shared (the head, the tasks, the requests) is computed once for what it reads, and is not
+even looked up for a move that changes nothing of that. A property that looks at what the executions are doing reads
+nearly everything, and is computed each time.
 """
 
 from __future__ import annotations
@@ -10,27 +14,103 @@ from __future__ import annotations
 import gc
 import time
 from array import array
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from perago_simulation.explore.cells import Cells, Changes, Numbers
 from perago_simulation.explore.exploration import Exploration, Limits, Progress, Violation
-from perago_simulation.explore.judging import Judges
-from perago_simulation.explore.memo import MemoBranch
-from perago_simulation.explore.moves import Movers
-from perago_simulation.explore.reductions import Reduction
+from perago_simulation.explore.memo import Cells, Changes, Memo, MemoBranch, Numbers, Watch, cells_in
+from perago_simulation.explore.reductions import Movers, Reduction
 from perago_simulation.explore.workers import ALONE, Ancestry, Mark, Peers, Report, crew, sharing
-from perago_simulation.properties.safety import PROPERTIES, Property
+from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.world.model import Label, Model, Move
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import World
 
+#: What is wrong with a world: a property and the problem.
+Broken: TypeAlias = tuple[str, str]
+
+
+class Judges:
+    """The properties nobody has found broken yet, for worlds of one size."""
+
+    def __init__(self, numbers: Numbers, model: Model, properties: Sequence[Property]) -> None:
+        self._numbers = numbers
+        self._setting = model.setting
+        self._at_rest = Memo(numbers, lambda watch: model.at_rest(watch.world))
+        self._resting = [each for each in properties if each.when is When.AT_REST]
+        self._computed: list[Property] = []
+        self._looked_up = {
+            each.id: Memo(numbers, self._watched(each)) for each in properties if each.when is When.ALWAYS
+        }
+        #: The cells each property has ever read.
+        self._reads: dict[str, set[int]] = {each.id: set() for each in properties}
+        self._touched: dict[Changes, list[tuple[str, Memo[list[str]]]]] = {}
+
+    def broken(self, cells: Cells, changes: Changes | None = None) -> list[Broken]:
+        """Return what a world breaks.
+
+        With ``changes``, the world it came from was judged before and differs in nothing but these. A property that
+        never read any of these cells read the same in both worlds, so what held there holds here.
+        """
+        judges = list(self._looked_up.items()) if changes is None else self._touched.get(changes)
+        if judges is None:
+            assert changes is not None
+            judges = self._touched[changes] = self._reading({cell for cell, _ in changes})
+        broken = [(name, problem) for name, judge in judges for problem in judge(cells)]
+        computed = self._computed
+        if self._resting and self._at_rest(cells):
+            computed = [*computed, *self._resting]
+        if computed:
+            world = self._numbers.world(cells)
+            problems = ((each.id, each.judge(self._setting, world)) for each in computed)
+            broken += [(name, problem) for name, problem in problems if problem is not None]
+        return broken
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """Judge these no longer."""
+        left_out = set(names)
+        for name in left_out:
+            self._looked_up.pop(name, None)
+        self._computed = [each for each in self._computed if each.id not in left_out]
+        self._resting = [each for each in self._resting if each.id not in left_out]
+        self._touched.clear()
+
+    def _reading(self, cells: set[int]) -> list[tuple[str, Memo[list[str]]]]:
+        return [(name, judge) for name, judge in self._looked_up.items() if self._reads[name] & cells]
+
+    def _watched(self, each: Property) -> Callable[[Watch], list[str]]:
+        """Return the judgement of a property that notes what it reads."""
+
+        def judged(watch: Watch) -> list[str]:
+            problem = each.judge(self._setting, watch.world)
+            reads = self._reads[each.id]
+            if not watch.reads.keys() <= reads:
+                reads.update(watch.reads)
+                self._touched.clear()
+            if reads & set(_states(watch)) and each not in self._computed:
+                self._looked_up.pop(each.id, None)
+                self._computed.append(each)
+                self._touched.clear()
+            return [] if problem is None else [problem]
+
+        return judged
+
+
+def _states(watch: Watch) -> Iterable[int]:
+    runs = watch.place.fields["runs"]
+    assert isinstance(runs, tuple)
+    return (cell for run in runs for cell in cells_in(run.fields["state"]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Searching
+
 #: Worlds between two looks at the limits.
 _STRETCH = 256
 #: Worlds on a level from which several processes are worth it.
-MANY = 2_000
+MANY = 5_000
 #: The parent of a beginning.
 _NOWHERE = -1
 
@@ -167,7 +247,7 @@ class Explorer:
         return reached
 
     def worlds(self) -> Iterator[World]:
-        """Give every world that was visited."""
+        """Return every world that was visited."""
         return map(self._numbers.world, self._seen)
 
     # -----------------------------------------------------------------------------------------------------------------

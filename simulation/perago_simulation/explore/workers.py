@@ -32,7 +32,7 @@ from attrs import frozen
 
 from perago_core.value import Value
 from perago_core.values import Commit
-from perago_simulation.explore.cells import Cells, Numbers, cells_in
+from perago_simulation.explore.memo import Cells, Numbers, cells_in
 from perago_simulation.world import history
 from perago_simulation.world import state as world
 from perago_simulation.world.strangers import Label
@@ -76,7 +76,7 @@ class Peers:
     count = 1
 
     def owner(self, _cells: Cells) -> int:
-        """Give the rank of whoever owns a world."""
+        """Return the rank of whoever owns a world."""
         return self.rank
 
     def hand_over(self, _owner: int, _cells: Cells, _parent: int, _label: int) -> None:
@@ -178,7 +178,7 @@ class Wire(Protocol):
 
 
 def sharing(numbers: Numbers) -> tuple[int, ...]:
-    """Give the cells by which worlds are shared out."""
+    """Return the cells by which worlds are shared out."""
     return tuple(cell for name in SHARED_OUT_BY for cell in cells_in(numbers.fixed[name]))
 
 
@@ -199,7 +199,7 @@ class Crew(Peers):
         self._outboxes: list[dict[int, Outbox]] = [{} for _ in pipes]
 
     def owner(self, cells: Cells) -> int:
-        """Give the rank of whoever owns a world."""
+        """Return the rank of whoever owns a world."""
         key = self._key(cells)
         owner = self._owners.get(key)
         if owner is None:

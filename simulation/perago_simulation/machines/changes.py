@@ -17,7 +17,6 @@ from attrs import evolve, frozen
 from perago_core import ledger
 from perago_core.answers import Answer, Done
 from perago_core.calls import Call
-from perago_core.machine import codec
 from perago_core.policy import (
     Change,
     Decision,
@@ -37,7 +36,7 @@ from perago_core.policy import (
     restate,
     stance,
 )
-from perago_core.policy.change import CHANGE, member_key
+from perago_core.policy.change import author_key, member_key
 from perago_core.policy.state import decision_key, encode_decision
 from perago_core.value import Value
 from perago_core.values import Backing
@@ -171,7 +170,7 @@ class Changes(Cluster):
         return world.processes[index].stage is not Stage.ENDED
 
     def died(self, world: ClusterWorld, index: int) -> ClusterWorld:
-        """Be gone; its record or announcement stands until its lease ends."""
+        """Be gone; its record, or the sign that it is there, stands until its lease ends."""
         process: Worker = world.processes[index]
         return world.with_process(index, process._replace(stage=Stage.ENDED, answers=(), dead=True))
 
@@ -191,12 +190,9 @@ class Changes(Cluster):
 
 
 def _lease_of(world: ClusterWorld, process: Worker) -> str | None:
-    """Give the lease of what a process has written about itself, or announced."""
-    name = process.said.name
-    for key, value, lease in world.shared.entries:
-        if key == member_key(name) or (key == CHANGE and codec.loads(value, Change).id == name):
-            return lease
-    return None
+    """Give the lease of what a process has written about itself."""
+    keys = (member_key(process.said.name), author_key(process.said.name))
+    return next((lease for key, _, lease in world.shared.entries if key in keys), None)
 
 
 def _gone(world: ClusterWorld, process: Worker) -> ClusterWorld:

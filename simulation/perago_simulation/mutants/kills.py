@@ -55,15 +55,40 @@ ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
     "re-sent": {"attempts": 1, "crashes": 0, "pauses": False, "resends": 1},
     "collector": {"attempts": 1, "crashes": 0, "duplicates": 1, "collector": True},
     "two steps": {"steps": 2, "crashes": 1, "pauses": False, "no_ops": True},
+    # The same with retries that adopt, and with steps that are scheduled twice: only what these change is looked for.
+    "adopting, crash": {"crashes": 1, "pauses": False, "no_ops": True, "adopts": True},
+    "adopting, equal trees": {"crashes": 1, "pauses": False, "same_tree": True, "adopts": True},
+    "adopting, ledger": {"crashes": 1, "pauses": False, "no_ops": True, "ledger": True, "adopts": True},
+    "adopting, stranger, crash": {"crashes": 1, "pauses": False, "strangers": 1, "adopts": True},
+    "adopting, lost answer": {"crashes": 0, "losses": 1, "pauses": False, "no_ops": True, "adopts": True},
+    "twins": {"attempts": 1, "crashes": 0, "pauses": False, "no_ops": True, "twins": 1, "adopts": True},
+    "adopting, retry": {"crashes": 0, "adopts": True},
+    "twins, ledger": {"attempts": 1, "crashes": 0, "pauses": False, "twins": 1, "ledger": True, "adopts": True},
+    "twins, retry": {"crashes": 0, "pauses": False, "twins": 1, "adopts": True},
+    "twins, lost answer": {"attempts": 1, "crashes": 0, "losses": 1, "pauses": False, "twins": 1, "adopts": True},
+    "twins, half of them adopting": {"pauses": False, "twins": 1, "adopts": True, "mixed": True},
 }  # fmt: skip
 
 
 #: The large ones. The matrix tries only those mutants here that nobody has noticed in the others.
-LARGE = ("two crashes", "lost answer, crash", "no-op", "retry, lost answer", "collector", "two steps")
+LARGE = (
+    "two crashes", "lost answer, crash", "no-op", "retry, lost answer", "collector", "two steps",
+    "twins, retry", "twins, lost answer", "twins, half of them adopting",
+)  # fmt: skip
 
 #: Where it is also asked whether all ends, and as it should, once nothing more goes wrong: it takes the whole graph.
 HEALED = frozenset(
-    setting(backing, **ENVIRONMENTS[name]) for backing in Backing for name in ("crash", "lost answer", "retry")
+    setting(backing, **ENVIRONMENTS[name])
+    for backing in Backing
+    for name in (
+        "crash",
+        "lost answer",
+        "retry",
+        "adopting, crash",
+        "adopting, lost answer",
+        "adopting, retry",
+        "twins",
+    )
 )
 
 
@@ -89,9 +114,20 @@ class Baseline(Value):
 
 
 def settings_of(backing: Backing) -> Iterator[tuple[str, Setting]]:
-    """Give the environments of a backing."""
+    """Return the environments of a backing."""
     for name, more in ENVIRONMENTS.items():
-        yield name, setting(backing, **more)
+        of = setting(backing, **more)
+        if is_tried(of):
+            yield name, of
+
+
+def is_tried(of: Setting) -> bool:
+    """Say whether anything is looked for in a setting.
+
+    ``soft`` adopts nothing, whatever a task says; where only half of the tasks adopt, ``atomic`` stands for the others,
+    whose worlds are too many.
+    """
+    return (of.takes_over or not of.adopts) and (of.backing is Backing.ATOMIC or not of.mixed)
 
 
 _KNOWN: dict[Setting, Baseline] = {}
@@ -117,7 +153,7 @@ def _explored(of: Setting) -> Baseline:
 
 @cache
 def mutants() -> Mapping[str, Mutant]:
-    """Give every mutant by its id: the historical ones, the steps left out, the answers taken for others."""
+    """Return every mutant by its id: the historical ones, the steps left out, the answers taken for others."""
     reachable = {row for backing in Backing for _, of in settings_of(backing) for row in baseline(of).rows}
     every = (*_historical(), *_skipped(reachable), *_swapped(reachable))
     return {each.id: each for each in every}
@@ -125,7 +161,7 @@ def mutants() -> Mapping[str, Mutant]:
 
 def _historical() -> Iterator[Mutant]:
     for bug in BUGS:
-        yield Mutant(bug.id, "bug", bug.lesson, bug.says, bug.backings, bug.make)
+        yield Mutant(bug.id, "bug", bug.lesson, bug.says, bug.backings, bug.make, bug.rows)
 
 
 def _skipped(reachable: Collection[str]) -> Iterator[Mutant]:
@@ -169,15 +205,15 @@ SKIPPED = tuple(
     for phase in Phase
     if phase
     not in {
-        Phase.WORKSPACE, Phase.BODY, Phase.FENCE_0, Phase.STAGING_0, Phase.UPLOAD, Phase.COMMIT, Phase.HEAD,
-        Phase.PUBLICATION, Phase.DONE,
+        Phase.EARLIER_CLAIMS, Phase.WORKSPACE, Phase.BODY, Phase.FENCE_0, Phase.STAGING_0, Phase.UPLOAD, Phase.COMMIT,
+        Phase.HEAD, Phase.PUBLICATION, Phase.DONE,
     }
 )  # fmt: skip
 
 
 def noticed_in(mutant: Mutant, of: Setting) -> Violation | None:
     """Give how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
-    if of.backing not in mutant.backings:
+    if of.backing not in mutant.backings or not is_tried(of):
         return None
     known = baseline(of)
     if mutant.rows and not mutant.rows & known.rows:
@@ -187,7 +223,7 @@ def noticed_in(mutant: Mutant, of: Setting) -> Violation | None:
 
 
 def _unhealed(model: Model, ignore: Collection[str]) -> Violation | None:
-    """Give what never ends, or ends otherwise than it should, once nothing more goes wrong."""
+    """Return what never ends, or ends otherwise than it should, once nothing more goes wrong."""
     for each in heal(model).violations:
         if each.property not in ignore:
             return each

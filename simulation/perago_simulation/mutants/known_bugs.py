@@ -28,13 +28,21 @@ _ALL = tuple(Backing)
 
 @frozen(repr=False)
 class Bug(Value):
-    """One bug: where it comes from, what it changes, the backings it concerns, and how to get a model that has it."""
+    """One bug: where it comes from, what it changes, the backings it concerns, and how to get a model that has it.
+
+    ``rows`` are those without which it makes no difference.
+    """
 
     id: str
     lesson: str
     says: str
     backings: tuple[Backing, ...]
     make: Make
+    rows: frozenset[str] = frozenset()
+
+
+#: The row that every attempt takes which adopts and finds that it has company.
+_LOOKED = frozenset({"EC1"})
 
 
 _RELOCATIONS = (PlanKind.REPLACE, PlanKind.RETURN)
@@ -80,6 +88,17 @@ BUGS = (
     Bug("asks for ever", "R2", "a stale attempt asks again until it is current", _ALL, way.on(way.asks_until_current)),
     Bug("waits for ever", "R1", "a busy lease is asked for again and again, and none expires", (Backing.LOCKED,), lambda setting: way.ImmortalLease(setting, way.waits_for_the_lease())),
     Bug("lease kept", "T-W16", "the lease is never released", (Backing.LOCKED,), way.on(lambda: way.asking(table.clean_up, way.release_never))),
+    Bug("adopted unclaimed", "S-41", "what an earlier attempt published is reported without a claim, and without looking again", _STRONG, way.on(way.adopts_without_claim), _LOOKED),
+    Bug("adopted unseen", "S-41", "what was at the head before the claim is taken for what is there after it", _STRONG, way.learning(m.HeadSeen, lesson.still_there), _LOOKED),
+    Bug("adopted without a name", "S-41", "who adopts has no name that a barrier could end", _STRONG, way.on(way.adopts_without_name), _LOOKED),
+    Bug("any child adopted", "S-06", "any child of the input is taken for the own task's", _STRONG, way.learning(m.HeadSeen, lesson.adoptable_by(lesson.anything_is_ours)), _LOOKED),
+    Bug("own output", "S-06", "an adopted commit is reported with what the own body returned", _STRONG, way.on(lambda: way.asking(table.report_adopted, way.report_own_output)), _LOOKED),
+    Bug("own work", "S-01", "who adopts reports the own commit", _STRONG, way.on(lambda: way.asking(table.report_adopted, way.report_own_work)), _LOOKED),
+    Bug("no-ops unseen", "S-41", "the claim of who changed nothing is overlooked", _STRONG, way.learning(m.HeadSeen, lesson.adoptable_by(lesson.claims(lesson.no_ops_unseen))), _LOOKED),
+    Bug("no result on record", "S-41", "the claim says nothing of what the body returned", _STRONG, way.on(lambda: way.asking(table.make_claim, way.claim_without_result)), _LOOKED),
+    Bug("only its makers", "S-41", "the owner rule asks for those who may have made the head, not for those who may adopt it", _STRONG, way.learning(m.HeadSeen, lesson.head_seen(lesson.only_its_makers)), _LOOKED),
+    Bug("outranked goes on", "S-41", "who finds a newer claim goes on to the head", _STRONG, way.on(way.outranked_goes_on), _LOOKED),
+    Bug("outranked fails", "S-41", "who finds a newer claim reports FAILED", _STRONG, way.on(way.outranked_fails), _LOOKED),
 )
 # fmt: on
 

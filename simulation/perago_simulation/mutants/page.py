@@ -57,7 +57,7 @@ class MutantOutcome(Value):
 
     @property
     def noticed(self) -> bool:
-        """Say whether anybody notices."""
+        """Return whether anybody notices."""
         return bool(self.clauses or any(self.cells.values()))
 
 
@@ -78,12 +78,12 @@ def _cell(mutant: Mutant, name: str) -> tuple[tuple[Backing, str, int], ...]:
 
 
 def kill(identity: str) -> tuple[str, str | None]:
-    """Give a mutant's id with who notices it first."""
+    """Return a mutant's id with who notices it first."""
     return identity, first_kill(mutants()[identity])
 
 
 def kills(workers: int = 2) -> dict[str, str | None]:
-    """Give for every mutant without a written reason who notices it first."""
+    """Return for every mutant without a written reason who notices it first."""
     with _knowing(workers) as pool:
         wanted = [identity for identity in mutants() if identity not in REASONS]
         return dict(pool.map(kill, wanted, chunksize=4))
@@ -96,7 +96,7 @@ def matrix(workers: int = 2) -> list[MutantOutcome]:
 
 
 def _knowing(workers: int) -> ProcessPoolExecutor:
-    """Give processes that all know what the production table does everywhere, which was explored once."""
+    """Return processes that all know what the production table does everywhere, which was explored once."""
     everywhere = [of for backing in Backing for _, of in settings_of(backing)]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         known = dict(zip(everywhere, pool.map(baseline, everywhere), strict=True))

@@ -56,6 +56,7 @@ DETECTIONS: Mapping[str, Detection] = {
     "S-33d": Detection("forgotten name", _C, "lost answer"),
     "S-34": Detection("eager collector", _C, "alone"),
     "S-40": Detection("claim by existence", _C, "duplicate"),
+    "S-41": Detection("no-ops unseen", _C, "twins"),
     "C8": Detection("no OWN_HEAD", _C, "lost answer"),
     "L-01": Detection("waits for ever", _L, "crash"),
     "L-02": Detection("own claim counts", _C, "equal trees"),

@@ -16,6 +16,18 @@ _SWEPT = "After the report. The intent stays open until the next sweep, which se
 _RETURNED = "A return ends at the input, which is what is reported; a return called unknown costs one more attempt."
 _TOLD = "Finds out what it was told already: nothing of it landed. Costs three calls, ends in the same FAILED."
 _BARRIER = "Barrier and revocation end what an unclean predecessor has on its way, before anybody looks at the head."
+_MAY_MISS = (
+    "`atomic` has no barrier: what is not at the head may still land, so a look at the head may miss it as well. "
+    "FAILED without looking costs one more attempt, whose owner rule replaces what landed."
+)
+_SAVES = (
+    "The look before the body only saves work: whoever skips it runs the body and adopts the same commit at the head. "
+    "`tests/crash/test_adoption.py` counts the runs of the body."
+)
+_TWIN_FAILS = (
+    "FAILED instead of silence: the lower of two twins costs its line an attempt, and here each line has its own. "
+    "Where one failure fails the workflow it matters; `tests/conductor/test_adoption.py` has such a workflow."
+)
 _OVERLAP = (
     "The rules of number and of status overlap here: this orchestrator hands out an attempt only after the one before "
     "has ended, so an older owner has always ended, and a newer one is refused by the other rule. Without both "
@@ -53,6 +65,8 @@ REASONS: Mapping[str, str] = {
     "HX1 as H6": _SILENT,
     "K3 as K2": _SILENT,
     "Q1 as Q2": _SILENT,
+    "EC2 as EC1": _ONE_READ,
+    "ECX1 as EC1": _ONE_READ,
     "Q4 as Q2": _SILENT,
     "R5 as RF1": _SILENT + " The publication stands, and the next attempt replaces it.",
     "UX2 as U1": "Uploads of this world have no content, so none can be half there. The staged tree is read back.",
@@ -71,10 +85,38 @@ REASONS: Mapping[str, str] = {
     "P3 as P2": _RETURNED,
     "P3 as P5": _RETURNED,
     "P3 as P6": _RETURNED,
-    "P5 as PX1": (
-        "`atomic` has no barrier: what is not at the head may still land, so a look at the head may miss it as well. "
-        "FAILED without looking costs one more attempt, whose owner rule replaces what landed."
-    ),
+    "P5 as PX1": _MAY_MISS,
+    "P5 as PX2": _MAY_MISS,
+    "P4 as PX2": "Asks for the claims, of which `soft` has none, and ends in the same FAILED.",
+    "NX1 as N3": _SILENT,
     "PX1 as P5": _TOLD,
     "PX1 as P6": _TOLD,
+    "PX2 as P5": _TOLD,
+    "PX2 as P6": _TOLD,
+    "PX2 as P4": _TWIN_FAILS,
+    "no RIVALS": _TWIN_FAILS,
+    "N3 as NX1": _TWIN_FAILS,
+    "PR1 as PR2": _TWIN_FAILS,
+    "PR3 as PR2": _TWIN_FAILS,
+    "outranked fails": _TWIN_FAILS,
+    "PR2 as PR1": _SILENT,
+    "PRX1 as PR1": _SILENT,
+    "no EARLIER_OWNERS": _SAVES,
+    "no EARLIER_HEAD": _SAVES,
+    "EC1 as EC2": _SAVES,
+    "EO1 as EO2": _SAVES,
+    "EO1 as EOX1": _SAVES,
+    "EO2 as EOX1": _SAVES,
+    "EH1 as EH2": _SAVES,
+    "EOX1 as EO2": "Claims and head say what was published; the word on the owners only says what was accepted.",
+    "EHX1 as EH1": (
+        "The body does not run, and the attempt goes on like one that changed nothing. Worlds do not show whether a "
+        "body ran, and with one lost answer nobody else is there to disagree. `EH2 as EH1`, the same mistake where "
+        "the head was seen, is noticed (S-41)."
+    ),
+    "N2 as N1": "What was accepted is still at the head, where it is adopted: the same result, some calls later.",
+    "adopted without a name": (
+        "Who adopts publishes nothing, so nothing here looks for its name. A recovery does: it revokes the names of "
+        "all who may have a claim before it takes a commit back."
+    ),
 }

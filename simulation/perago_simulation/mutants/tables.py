@@ -24,13 +24,13 @@ Attempts: TypeAlias = Table[Attempt, Known]
 Remember: TypeAlias = Mapping[type[Event], Callable[[State[Attempt, Known], Any], Known]]
 
 #: Facts that do not change during an attempt, or not where it matters here: rows that differ in one never compete.
-CONSTANT = ("backing", "ledger", "mode", "diff", "staging", "reads_back")
+CONSTANT = ("backing", "ledger", "mode", "diff", "staging", "reads_back", "abandoned")
 #: Facts that are read from the event itself, with the value that lets an attempt go on.
 _GOES_ON = {"attempt": "current", "claim": "ours", "intents": "clear", "predecessor": "clean", "acceptance": "ours"}
 
 
 def attempts(rows: Iterable[Row] | None = None, remember: Remember | None = None) -> Attempts:
-    """Give the attempt's table with other rows, or with other lessons from some events."""
+    """Return the attempt's table with other rows, or with other lessons from some events."""
     definition = ATTEMPT.definition
     rows_given = definition.rows if rows is None else tuple(rows)
     wrong = remember or {}
@@ -40,7 +40,7 @@ def attempts(rows: Iterable[Row] | None = None, remember: Remember | None = None
 
 
 def objection(table: Attempts) -> str | None:
-    """Give what validation says against a table, or ``None`` if it would let it pass."""
+    """Return what validation says against a table, or ``None`` if it would let it pass."""
     try:
         validate(table.definition)
     except DefinitionError as error:
@@ -49,7 +49,7 @@ def objection(table: Attempts) -> str | None:
 
 
 def row(identity: str) -> Row:
-    """Give a row of the production table."""
+    """Return a row of the production table."""
     (found,) = [each for each in ATTEMPT.definition.rows if each.id == identity]
     return found
 
@@ -61,12 +61,12 @@ def with_rows(*changed: Row) -> tuple[Row, ...]:
 
 
 def leads(identity: str, to: Phase, ask: Ask | None) -> Row:
-    """Give a production row that leads elsewhere."""
+    """Return a production row that leads elsewhere."""
     return evolve(row(identity), next=to, ask=ask)
 
 
 def skip(phase: Phase) -> tuple[Row, ...]:
-    """Give the rows that go on without this step, as if it had been done and had answered that all is well."""
+    """Return the rows that go on without this step, as if it had been done and had answered that all is well."""
     onward = [each for each in ATTEMPT.definition.rows if each.phase is phase and _goes_on(each)]
     rows: list[Row] = []
     for each in ATTEMPT.definition.rows:
@@ -78,7 +78,7 @@ def skip(phase: Phase) -> tuple[Row, ...]:
 
 
 def _goes_on(each: Row) -> bool:
-    """Say whether a row is what follows when its step was done and answered that all is well."""
+    """Return whether a row is what follows when its step was done and answered that all is well."""
     (command,) = ATTEMPT.definition.waits[each.phase]
     return each.event in command.answers.done[:1] and all(
         wanted in each.when.get(fact, (wanted,)) for fact, wanted in _GOES_ON.items()
@@ -86,7 +86,7 @@ def _goes_on(each: Row) -> bool:
 
 
 def _joined(incoming: Row, onward: list[Row]) -> Iterator[tuple[str, Guard, Phase, Ask | None]]:
-    """Give the ways an incoming row takes if it goes where the step would have gone on to."""
+    """Return the ways an incoming row takes if it goes where the step would have gone on to."""
     for number, each in enumerate(onward):
         pattern = dict(incoming.when)
         for fact, wanted in each.when.items():
@@ -98,7 +98,7 @@ def _joined(incoming: Row, onward: list[Row]) -> Iterator[tuple[str, Guard, Phas
 
 
 def taken_for(reachable: Iterable[str]) -> Iterator[tuple[Row, Row]]:
-    """Give each of these rows with each other row of its phase that leads elsewhere, once for each elsewhere."""
+    """Return each of these rows with each other row of its phase that leads elsewhere, once for each elsewhere."""
     wanted = set(reachable)
     for each in ATTEMPT.definition.rows:
         if each.id not in wanted:
@@ -115,7 +115,7 @@ def taken_for(reachable: Iterable[str]) -> Iterator[tuple[Row, Row]]:
 
 
 def compatible(one: Guard, other: Guard) -> bool:
-    """Say whether two guards can meet in one attempt, by the facts that do not change during it."""
+    """Return whether two guards can meet in one attempt, by the facts that do not change during it."""
     return all(set(one[fact]) & set(other[fact]) for fact in CONSTANT if fact in one and fact in other)
 
 

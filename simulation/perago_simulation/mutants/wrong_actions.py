@@ -10,11 +10,11 @@ from attrs import evolve
 from perago_core.answers import Event
 from perago_core.attempt import ATTEMPT, Known, table
 from perago_core.attempt import messages as m
-from perago_core.attempt.state import Phase
-from perago_core.machine.rows import Ask, Command, asks
+from perago_core.attempt.state import Phase, work_of
+from perago_core.machine.rows import Ask, Command, Row, asks
 from perago_core.plan import Condition, PlanKind
 from perago_core.results import Completed
-from perago_core.values import Attempt
+from perago_core.values import Attempt, claim_of
 from perago_simulation.mutants.tables import Attempts, attempts, leads, row, skip, with_rows
 from perago_simulation.mutants.wrong_learning import anybody_is_abandoned, head_seen
 from perago_simulation.world.model import Model, Moves, Part
@@ -71,6 +71,35 @@ def clean_up_another(attempt: Attempt, known: Known, _event: object) -> Command:
     return m.CleanUp(name, release_lease=known.token is not None and not known.uncertain)
 
 
+@asks(m.Report)
+def report_found(attempt: Attempt, known: Known, _event: object) -> Command:
+    """Report what was seen at the head, and nothing else."""
+    ref = attempt.input if known.found is None else known.found.commit
+    return m.Report(Completed(ref, known.output, attempt.execution))
+
+
+@asks(m.Report)
+def report_own_output(attempt: Attempt, known: Known, event: object) -> Command:
+    """Report the adopted commit with what the own body returned."""
+    adopted = table.report_adopted.build(attempt, known, event)
+    assert isinstance(adopted, m.Report)
+    assert isinstance(adopted.result, Completed)
+    return m.Report(evolve(adopted.result, output=known.output))
+
+
+@asks(m.Report)
+def report_own_work(attempt: Attempt, known: Known, event: object) -> Command:
+    """Report the own commit, if there is one, although another one is at the head."""
+    asked = table.report_adopted if known.staged is None else report_staged
+    return asked.build(attempt, known, event)
+
+
+@asks(m.MakeClaim)
+def claim_without_result(attempt: Attempt, known: Known, _event: object) -> Command:
+    """Claim, and put nothing on record of what the body returned."""
+    return m.MakeClaim(evolve(claim_of(attempt, work_of(known)), result=None))
+
+
 def asking(old: Ask, new: Ask) -> Attempts:
     """Ask for something else wherever this is asked for."""
     return attempts(evolve(each, ask=new) if each.ask is old else each for each in ATTEMPT.definition.rows)
@@ -80,7 +109,7 @@ def reported_first() -> Attempts:
     """Report what was staged, then publish it, then clean up."""
     first = [leads(each, Phase.REPORT, report_staged) for each in ("H1", "H2")]
     then = [leads(each, Phase.PUBLICATION, table.publish) for each in ("Z1", "Z2", "ZU1", "ZU2")]
-    last = [leads(each, Phase.CLEAN_UP, table.clean_up) for each in ("P1", "P2", "P4", "P5", "P6", "PX1")]
+    last = [leads(each, Phase.CLEAN_UP, table.clean_up) for each in ("P1", "P2", "P4", "P5", "P6", "PX1", "PX2")]
     return attempts(with_rows(*first, *then, *last))
 
 
@@ -101,7 +130,7 @@ class EagerCollector(Model):
     """Somebody removes the names of attempts that are at work."""
 
     def parts(self, runs: int) -> tuple[Part, ...]:
-        """Give who moves: the collector too."""
+        """Return who moves: the collector too."""
         return (*super().parts(runs), self._collect)
 
     def _collect(self, world: World) -> Moves:
@@ -163,6 +192,33 @@ def no_anchor() -> Attempts:
     """A no-op goes on without a name, and relocates by commit id because it has none."""
     rows = with_rows(leads("F6", Phase.FENCE_2, table.reload_task))
     return attempts(rows, {m.HeadSeen: head_seen(plan={"name": None}, kinds=(PlanKind.RETURN,))})
+
+
+def adopts_without_claim() -> Attempts:
+    """Report what an earlier attempt published as soon as it is seen."""
+    return attempts(with_rows(leads("EH1", Phase.REPORT, report_found)))
+
+
+def adopts_without_name() -> Attempts:
+    """Claim what is adopted without a name of one's own."""
+    return attempts(with_rows(leads("EH1", Phase.FENCE_2, table.reload_task)))
+
+
+def outranked_goes_on() -> Attempts:
+    """Go on to the head although a newer attempt has claimed."""
+    rows: list[Row] = []
+    for each in ATTEMPT.definition.rows:
+        if each.id == "N3":
+            onward = (row("N1"), *(row(way) for way in ("NG1", "NG3")))
+            rows += [evolve(way, id=f"N3-{way.id}", when={**way.when, **each.when}) for way in onward]
+        else:
+            rows.append(each)
+    return attempts(rows)
+
+
+def outranked_fails() -> Attempts:
+    """Report FAILED where a newer attempt speaks for both."""
+    return attempts(with_rows(*(leads(each, Phase.REPORT, table.report_failed) for each in ("N3", "PR1"))))
 
 
 def existence_is_ours() -> Attempts:

@@ -14,7 +14,7 @@ from perago_core.attempt import messages as m
 from perago_core.attempt.state import AttemptState, Phase
 from perago_core.fence import Standing
 from perago_core.plan import PlanKind
-from perago_core.values import Attempt, Claim, Head
+from perago_core.values import Attempt, Claim, Head, claim_of
 from perago_simulation.world.history import chain, commit
 
 Before: TypeAlias = Callable[[AttemptState, m.HeadSeen], tuple[AttemptState, m.HeadSeen]]
@@ -37,7 +37,7 @@ def head_seen(
     """Decide on another case than the one seen, or change the plan that was decided on."""
 
     def remember(state: AttemptState, event: m.HeadSeen) -> Known:
-        if state.phase is Phase.OWN_HEAD:
+        if state.phase is not Phase.HEAD:
             return _learnt(state, event)
         seen = (state, event) if before is None else before(state, event)
         decision = _learnt(*seen).decision
@@ -115,6 +115,53 @@ def ours_by_tree(state: AttemptState, event: m.HeadSeen) -> Known:
         return _learnt(state, event)
     same = event.head.commit.tree == staged.tree
     return evolve(known, published=event.head.commit.ref, uncertain=False) if same else known
+
+
+def adoptable_by(before: Before) -> Callable[[AttemptState, m.HeadSeen], Known]:
+    """Look for what may be adopted in another case than the one seen, before the body and again at the head."""
+
+    def remember(state: AttemptState, event: m.HeadSeen) -> Known:
+        if state.phase is Phase.OWN_HEAD:
+            return _learnt(state, event)
+        return evolve(_learnt(*before(state, event)), claims=state.known.claims)
+
+    return remember
+
+
+def anything_is_ours(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
+    """Make up a claim of the own task, whoever made the head."""
+    if event.head is None or not event.head.commit.parents:
+        return state, event
+    head = event.head.commit
+    made_up = evolve(_claim(state), execution="x", number=0, parent=head.parents[0], tree=head.tree)
+    return evolve(state, known=evolve(state.known, claims=(*state.known.claims, made_up))), event
+
+
+def _claim(state: AttemptState) -> Claim:
+    return claim_of(state.subject, state.known.staged, state.known.output)
+
+
+def no_ops_unseen(_attempt: Attempt, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """Overlook the claims of those who changed nothing."""
+    return tuple(each for each in claims if each.tree is not None)
+
+
+def still_there(state: AttemptState, event: m.HeadSeen) -> Known:
+    """Take what was seen before the claim for what is there now."""
+    known = _learnt(state, event)
+    if state.phase is not Phase.HEAD or known.found is None:
+        return known
+    seen = known.found
+    return evolve(known, decision=fence.Adopted(seen.commit, seen.tree, known.output), refusal=None)
+
+
+def only_its_makers(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
+    """Ask only whether those live who may have made the head, not those who may be about to report it."""
+    if event.head is None or event.head.commit.ref == state.subject.input:
+        return state, event
+    tree = event.head.commit.tree
+    kept = tuple(each for each in state.known.claims if each.tree == tree)
+    return evolve(state, known=evolve(state.known, claims=kept)), event
 
 
 def owners_all_dead(state: AttemptState, event: m.OwnersRead) -> Known:

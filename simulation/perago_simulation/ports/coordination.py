@@ -101,7 +101,7 @@ class SimulatedCoordination(ByReference):
             self._entries = {key: entry for key, entry in self._entries.items() if entry[1] != lease}
 
     def leases(self) -> tuple[str, ...]:
-        """Give the leases that live."""
+        """Return the leases that live."""
         with self.dispatcher.lock:
             self._let_leases_end()
             return tuple(self._leases)

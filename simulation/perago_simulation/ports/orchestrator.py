@@ -157,7 +157,7 @@ class SimulatedOrchestrator(ByReference):
             self._end(self._workflows[workflow_id], task, TaskStatus.TIMED_OUT)
 
     def workflow(self, workflow_id: str) -> Workflow:
-        """Give everything about a workflow, to look at."""
+        """Return everything about a workflow, to look at."""
         with self.dispatcher.lock:
             self._pass_time()
             return self._workflows[workflow_id]

@@ -17,7 +17,7 @@ from perago_core.answers import Answer, Done, NotDone
 from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
+from perago_core.values import Attempt, Backing, OnAbandoned, StagedRef, Target, claim_of
 from perago_simulation.ports.stranger import Stranger
 
 if TYPE_CHECKING:
@@ -102,7 +102,18 @@ class _Trials:
         self._made += 1
         target = Target("probe", f"trial-{self._made}")
         base = self._store.create(target, {"file": b"before"})
-        attempt = Attempt("probe", "probe", 0, target.branch, 1, target.branch, target, base, backing)
+        attempt = Attempt(
+            workflow_id="probe",
+            task_id="probe",
+            retry_count=0,
+            logical_task=target.branch,
+            number=1,
+            execution=target.branch,
+            target=target,
+            input=base,
+            backing=backing,
+            on_abandoned=OnAbandoned.REPLACE,
+        )
         name = attempt.staging_name
         self._store.open_staging(target, name, base)
         sink = self._store.sink(target, name)

@@ -58,7 +58,7 @@ class Serving(Protocol):
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """Give what serves its calls."""
+        """Return what serves its calls."""
         ...
 
 

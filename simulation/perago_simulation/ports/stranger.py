@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perago_core.values import CommitRef, Target
-from perago_simulation.ports.lake import Lake
-from perago_simulation.ports.objects import Branch, changed
+from perago_simulation.ports.lake import Branch, Lake, changed
 
 
 class Stranger:

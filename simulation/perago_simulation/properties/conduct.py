@@ -10,6 +10,7 @@ from __future__ import annotations
 from perago_core.attempt import AttemptState
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import Phase
+from perago_core.fence import Adopted
 from perago_core.ledger.records import SettlementKind
 from perago_core.machine.rows import Command
 from perago_core.results import Classification, Completed, Failed
@@ -17,9 +18,9 @@ from perago_core.values import Backing
 from perago_simulation.properties.commands import about
 from perago_simulation.properties.publication import PUBLISHING
 from perago_simulation.properties.safety import Property, When, maker
-from perago_simulation.world.history import chain
+from perago_simulation.world.history import chain, commit
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, OPEN, World
+from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Task, World
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is reported
@@ -40,14 +41,40 @@ def _no_change_is_dropped(
 ) -> str | None:
     if not isinstance(asked.result, Completed) or not state.known.changed or asked.result.ref != state.subject.input:
         return None
+    if state.known.accepted is not None or isinstance(state.known.decision, Adopted):  # another changed nothing
+        return None
     return f"e{index} changed something and reports its input"
 
 
-def _output_is_own(_setting: Setting, world: World) -> str | None:
+def _output_is_own(setting: Setting, world: World) -> str | None:
+    """Judged of the commit where it is accepted, and of what the body returned where it is reported."""
     for index, task in enumerate(world.tasks):
-        if task.status is COMPLETED and task.ref != task.input and maker(task.ref) != task.winner:
-            return f"t{index} was completed by e{task.winner} with {task.ref}, which e{task.winner} did not make"
+        if task.status is COMPLETED and task.ref != task.input and not _made_it(setting, world, task):
+            return f"t{index} was completed by e{task.winner} with {task.ref}, which is not its own"
+    for index, run in enumerate(world.runs):
+        asked = None if run.state is None else run.state.pending[0]
+        if isinstance(asked, m.Report) and isinstance(asked.result, Completed):
+            on_record = _on_record(world, run.task, asked.result.ref)
+            if on_record and asked.result.output not in on_record:
+                return f"e{index} reports {asked.result.ref} with {asked.result.output}, but on record is {on_record}"
     return None
+
+
+def _on_record(world: World, task: int, ref: str) -> list[str]:
+    """Give what the claims to a commit say its body returned; several may have claimed equal trees."""
+    if ref == world.tasks[task].input:
+        return []
+    made = commit(ref)
+    claims = (each for each in world.claims if (each.parent,) == made.parents and each.tree == made.tree)
+    return [each.result for each in claims if each.result is not None]
+
+
+def _made_it(setting: Setting, world: World, task: Task) -> bool:
+    """Say whether the winner made what it was completed with, or where retries adopt, anybody of its logical task."""
+    owner = maker(task.ref)
+    if owner == task.winner or not setting.takes_over:
+        return owner == task.winner
+    return owner != NOBODY and world.tasks[world.runs[owner].task].step == task.step
 
 
 @about(m.Report)
@@ -134,6 +161,8 @@ def _nothing_needed_is_collected(
     task = world.tasks[world.runs[index].task]
     if task.status is not OPEN or task.polls != state.subject.poll_count:
         return None
+    if any(each.step == task.step and each.number > task.number for each in world.tasks):  # its twin's name goes first
+        return None
     return f"what e{index} has staged is collected while its attempt is open"
 
 
@@ -166,8 +195,8 @@ def _settled_for_what_it_is(
 CONDUCT = (
     *PUBLISHING,
     Property("S-05", "no success is reported out of doubt", When.ALWAYS, _no_success_from_doubt),
-    Property("S-06", "an output is the input, or what the winner made", When.ALWAYS, _output_is_own),
-    Property("S-06b", "who changed something never reports the input", When.ALWAYS, _no_change_is_dropped),
+    Property("S-06", "an output is the input, or what the winner made or adopted of its own task", When.ALWAYS, _output_is_own),
+    Property("S-06b", "who changed something never reports the input, unless it adopts that of another attempt", When.ALWAYS, _no_change_is_dropped),
     Property("S-40", "who loses the claim never reports", When.ALWAYS, _loser_is_silent),
     Property("C8", "a publication that landed is found, not failed", When.ALWAYS, _what_landed_is_found),
     Property("L-10", "who ends without a word has a reason", When.ALWAYS, _silence_has_a_reason),

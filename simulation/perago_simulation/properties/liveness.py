@@ -107,8 +107,8 @@ def is_fault(world: World, label: Label, after: World) -> bool:
     if after.budget != world.budget or rarities(after) != rarities(world):
         return True
     if label[1] == "give up":
-        last = len(world.tasks) - 1
-        return any(run.task == last and run.fate is RUNNING for run in world.runs)
+        given_up = int(label[2].removeprefix("t"))
+        return any(run.task == given_up and run.fate is RUNNING for run in world.runs)
     return label[1] == "expire" and world.runs[world.lease.holder].fate is RUNNING
 
 
@@ -120,7 +120,7 @@ def rarities(world: World) -> Rarities | None:
 def _fresh(setting: Setting, world: World) -> bool:
     """Say whether the newest attempt has one execution, which has not asked for anything yet, and no stranger came."""
     run = world.runs[-1]
-    first = Phase.WORKSPACE if setting.bodies else Phase.FENCE_1
+    first = Phase.EARLIER_CLAIMS if setting.takes_over else Phase.WORKSPACE if setting.bodies else Phase.FENCE_1
     if run.state is None or run.state.phase is not first or disturbed(setting, world):
         return False
     last = len(world.tasks) - 1

@@ -37,7 +37,7 @@ class OrderClause(Value):
 
 
 def _beginning(row: Row) -> bool:
-    return row.phase is Phase.WORKSPACE
+    return row.phase in {Phase.WORKSPACE, Phase.EARLIER_CLAIMS}
 
 
 def _fence(row: Row) -> bool:

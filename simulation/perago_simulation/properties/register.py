@@ -1,4 +1,4 @@
-"""The register: every clause S-01 to S-40 and L-01 to L-10 exactly once, and who looks after it.
+"""The register: every clause S-01 to S-41 and L-01 to L-10 exactly once, and who looks after it.
 
 A clause is looked after by explored properties (``explored``, ids of ``JUDGED`` and of ``liveness.LEADS``), by clauses
 on the order of steps (``order``, ids of ``order.CLAUSES``, which hold on every way through the table), by tests, which
@@ -51,7 +51,7 @@ REGISTER = (
     Clause("S-03", "No unaccepted commit lies inside accepted history.", A, ("S-03",)),
     Clause("S-04", "A publication stands directly on its input.", A, ("S-04", "S-04b")),
     Clause("S-05", "No success is reported out of doubt.", A, ("S-05",), ("S-05b",)),
-    Clause("S-06", "An output is the input, or what the reporting execution made.", A, ("S-06", "S-06b")),
+    Clause("S-06", "An output is the input, or what the reporting execution made, or what it adopted of its own task.", A, ("S-06", "S-06b")),
     Clause("S-07", "Nobody but the live execution reports for an attempt; recovery cannot.", S, order=("S-07",)),
     Clause("S-08", "Every publication follows an attempt fence later than its name.", S, order=("S-08", "S-08a", "S-08b", "S-08c")),
     Clause("S-09", "Nothing is asked between observing the head and sending the plan.", S, order=("S-09",)),
@@ -86,6 +86,7 @@ REGISTER = (
     Clause("S-38", "Calls per path do not grow with history, branches or settled intents.", S),
     Clause("S-39", "The same events give the same commands, with any implementation of the ports.", S),
     Clause("S-40", "Who loses the claim never reports.", A, ("S-40",)),
+    Clause("S-41", "All that is accepted for one logical task is one result.", A, ("S-41",)),
     Clause("L-01", "Every attempt ends, or its worker is dead and the orchestrator gives it up.", E, ("L-01",)),
     Clause("L-02", "An attempt that is left alone is accepted, whatever went wrong before.", E, ("L-02", "L-02b", "C8")),
     Clause("L-03", "One abandoned publication never blocks the next attempt; two refuse, and both heads are named.", E, ("L-03",)),

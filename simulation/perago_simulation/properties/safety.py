@@ -146,6 +146,15 @@ def _stranger_survives(_setting: Setting, world: World) -> str | None:
     return None
 
 
+def _one_result(_setting: Setting, world: World) -> str | None:
+    """Judged across tasks: a step that is scheduled twice, or tried again after a result, must give one result."""
+    results: dict[int, str] = {}
+    for task in world.tasks:
+        if task.status is COMPLETED and results.setdefault(task.step, task.ref) != task.ref:
+            return f"{results[task.step]} and {task.ref} were both accepted for step {task.step}"
+    return None
+
+
 def _list(refs: Iterable[str]) -> str:
     return " and ".join(refs)
 
@@ -156,5 +165,6 @@ PROPERTIES = (
     Property("S-02b", "a finished workflow ends with its own result", When.AT_REST, _clean_tip),
     Property("S-03", "no unaccepted commit inside accepted history", When.ALWAYS, _clean_history),
     Property("S-04", "an accepted publication stands directly on its input", When.ALWAYS, _not_on_a_stranger),
+    Property("S-41", "all that is accepted for one task is one result", When.ALWAYS, _one_result),
     Property("S-15", "a stranger's commit stays on the branch", When.ALWAYS, _stranger_survives),
 )

@@ -35,6 +35,7 @@ PLACES: tuple[Setting, ...] = (
     setting(Backing.LOCKED, crashes=0, losses=1, attempts=1, duplicates=1),
     setting(Backing.CONDITIONAL, crashes=0, strangers=1, ledger=True),
     setting(Backing.CONDITIONAL, crashes=0, attempts=1, duplicates=1, collector=True),
+    setting(Backing.ATOMIC, crashes=0, attempts=1, pauses=False, twins=1, adopts=True),
 )
 
 
@@ -120,6 +121,7 @@ WITNESSES = (
     _is("S-33d", "an execution that made a name cleans up", lambda w: any(index in dict(w.names) for index, _, _ in _asking(w, m.CleanUp))),
     _is("S-34", "the collector has met a barrier while an execution still works", lambda w: w.rare is not None and bool(w.rare.swept) and any(run.fate is RUNNING for run in w.runs)),
     _is("S-40", "an execution works on an attempt that another has claimed", _claimed_by_another),
+    _is("S-41", "two tasks of one step are accepted", lambda w: len({task.step for task in w.tasks}) < len(accepted(w))),
     _is("L-02", "a second attempt completes", lambda w: w.tasks[-1].number > 1 and w.tasks[-1].status is COMPLETED, When.AT_REST),
     _is("L-10", "an execution ends without a word", lambda w: any(state.known.result is None for _, state, _ in _asking(w, m.CleanUp))),
     _is("C8", "an execution finds its publication after the answer was lost", lambda w: any(run.state is not None and run.state.phase is Phase.OWN_FENCE and maker(w.head) == index for index, run in enumerate(w.runs))),

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from perago_core.attempt import messages as m
 from perago_report.sentences import COLLECTOR, COORDINATION, FAULT, ORCHESTRATOR, READS, STORE, STRANGER, does, plan
-from perago_simulation.runs.replay import Step
+from perago_simulation.runs.replay import ReplayedMove
 from perago_simulation.world.state import COMPLETED, OPEN, TARGET, World
 from perago_simulation.world.troubles import HELD_UP, LATE
 
@@ -50,13 +50,13 @@ def is_execution(name: str) -> bool:
     return re.fullmatch(r"e\d+", name) is not None
 
 
-def lane(step: Step) -> str:
+def lane(step: ReplayedMove) -> str:
     """Name the lane of a step: its actor, or for a crash the execution that crashes."""
     who, _, about = step.label
     return about if who == FAULT and is_execution(about) else who
 
 
-def peer(step: Step) -> str:
+def peer(step: ReplayedMove) -> str:
     """Name the other end of what is sent in this step; empty if nothing is."""
     who, what, about = step.label
     if is_execution(who):
@@ -68,12 +68,12 @@ def peer(step: Step) -> str:
     return STORE if who == STRANGER else ""
 
 
-def inward(step: Step) -> bool:
+def inward(step: ReplayedMove) -> bool:
     """Say whether what is sent comes to the lane rather than from it: answers to questions."""
     return step.label[1] in READS
 
 
-def says(step: Step) -> str:
+def says(step: ReplayedMove) -> str:
     """Say what the actor of the lane does, as the rest of a sentence that begins with its name."""
     who, what, about = step.label
     if is_execution(who):
@@ -82,7 +82,7 @@ def says(step: Step) -> str:
     return f"{what} {about}".strip() if say is None else say(step, about)
 
 
-def _execution(step: Step) -> str:
+def _execution(step: ReplayedMove) -> str:
     who, what, about = step.label
     if what == "Publish":
         mine = [request for request in step.after.requests if f"e{request.run}" == who]
@@ -104,7 +104,7 @@ def _execution(step: Step) -> str:
     return f"{doing}: {more}" if more else doing
 
 
-def _reported(step: Step) -> str:
+def _reported(step: ReplayedMove) -> str:
     before: World | None = step.before
     assert before is not None
     at = before.runs[int(step.label[0][1:])].task
@@ -114,7 +114,7 @@ def _reported(step: Step) -> str:
     return f"{now.ref} is accepted" if now.status is COMPLETED else f"t{at} has {now.status}"
 
 
-def _alive(step: Step) -> str:
+def _alive(step: ReplayedMove) -> str:
     """The worker of an abandoned attempt may go on, which is where most trouble begins."""
     task = int(step.label[2][1:])
     left = [f"e{index}" for index, run in enumerate(step.after.runs) if run.task == task and run.state is not None]
@@ -125,19 +125,19 @@ def _status(value: str) -> str:
     return {"IN_PROGRESS": "still open"}.get(value, value.replace("_", " ").lower())
 
 
-def _install(step: Step, about: str) -> str:
+def _install(step: ReplayedMove, about: str) -> str:
     lost = ", but the answer is lost" if about.endswith("answer lost") else ""
     was = f" from {step.before.head}" if step.before is not None else ""
     return f"moves {TARGET.branch}{was} to {step.after.head}{lost}"
 
 
-def _refuse(_step: Step, about: str) -> str:
+def _refuse(_step: ReplayedMove, about: str) -> str:
     whose, _, why = about.partition(": ")
     return f"refuses {whose}'s publication: {why}"
 
 
 #: What those do that are not executions.
-_ELSEWHERE: Mapping[tuple[str, str], Callable[[Step, str], str]] = {
+_ELSEWHERE: Mapping[tuple[str, str], Callable[[ReplayedMove, str], str]] = {
     (STORE, "begin"): lambda step, about: f"begins {about}'s publication on {step.after.head}",
     (STORE, "install"): _install,
     (STORE, "refuse"): _refuse,

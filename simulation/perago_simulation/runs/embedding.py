@@ -52,12 +52,12 @@ class Embedded(Model):
 
 
 def store_name(model: Model) -> str:
-    """Give the name of a model's store; empty if it is ours."""
+    """Return the name of a model's store; empty if it is ours."""
     return "" if type(model.store) is Store else _name(type(model.store))
 
 
 def runtime_name(model: Model) -> str:
-    """Give the name of a model's runtime; empty if it is ours."""
+    """Return the name of a model's runtime; empty if it is ours."""
     runtime = model.runtime if isinstance(model, Embedded) else None
     return "" if runtime is None else _name(runtime)
 

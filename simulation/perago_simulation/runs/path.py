@@ -6,7 +6,7 @@ from attrs import frozen
 
 from perago_core.errors import PeragoError
 from perago_core.value import Value
-from perago_simulation.runs.replay_line import line_of
+from perago_simulation.runs.replay import line_of
 from perago_simulation.world.model import Label, Model, Move
 from perago_simulation.world.state import RUNNING, World
 
@@ -26,16 +26,16 @@ class RunPath(Value):
 
     @property
     def world(self) -> World:
-        """Give where it ends."""
+        """Return where it ends."""
         assert self.at is not None
         return self.at
 
     def moves(self) -> list[Move]:
-        """Give everything that can happen next."""
+        """Return everything that can happen next."""
         return list(self.model.beginnings() if self.at is None else self.model.moves(self.at))
 
     def can(self, *wanted: str) -> bool:
-        """Say whether a move can happen whose words contain all that is wanted."""
+        """Return whether a move can happen whose words contain all that is wanted."""
         return any(_fits(label, wanted) for label, _ in self.moves())
 
     def take(self, *wanted: str) -> RunPath:

@@ -7,23 +7,28 @@ label. A stored run is refused on another table, where it would tell another sto
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from copy import copy
 from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar, cast, get_type_hints
 
-from attrs import field, fields, frozen, has
+from attrs import field, fields, fields_dict, frozen, has
 
 from perago_core.answers import Event
 from perago_core.attempt import AttemptState, Known
 from perago_core.errors import PeragoError, ProtocolError
 from perago_core.machine.description import digest
-from perago_core.machine.rows import ALWAYS, Row
-from perago_core.machine.rows import Step as TableStep
+from perago_core.machine.rows import ALWAYS, Row, Step
 from perago_core.value import Value
-from perago_core.values import Attempt
+from perago_core.values import Attempt, Backing
 from perago_simulation.explore.exploration import Violation
+from perago_simulation.explore.first_violation import STUCK
+from perago_simulation.properties.register import JUDGED
+from perago_simulation.properties.safety import PROPERTIES, Property, When
+from perago_simulation.runs.embedding import runtime_name, store_name
+from perago_simulation.world.capabilities import Capabilities
 from perago_simulation.world.model import Label, Model, Moves
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import World
@@ -50,7 +55,7 @@ class Told(Value):
 
 
 @frozen(repr=False)
-class Step(Value):
+class ReplayedMove(Value):
     """One move: its number from 1, its label, its index among the choices, the worlds around it, who was told what.
 
     Nothing was before the first move, so its ``before`` is ``None``. A hand-out tells its execution two things at once.
@@ -80,10 +85,10 @@ class Stored(Value):
     trace: tuple[Label, ...] = field(default=())
 
 
-def replay(model: Model, choices: Sequence[Label | int]) -> tuple[Step, ...]:
+def replay(model: Model, choices: Sequence[Label | int]) -> tuple[ReplayedMove, ...]:
     """Carry out a run, given by labels or by indices among what can happen; raise ``ReplayError`` where it cannot."""
     watched = _Watched(model)
-    steps: list[Step] = []
+    steps: list[ReplayedMove] = []
     world: World | None = None
     for number, choice in enumerate(choices, start=1):
         step = _choose(number, choice, world, watched.moves(world))
@@ -92,7 +97,7 @@ def replay(model: Model, choices: Sequence[Label | int]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def replay_stored(stored: Stored, model: Model | None = None, *, force: bool = False) -> tuple[Step, ...]:
+def replay_stored(stored: Stored, model: Model | None = None, *, force: bool = False) -> tuple[ReplayedMove, ...]:
     """Carry out a stored run, on the production table if no model is given.
 
     Another table or another setting is a ``ReplayError``. With ``force`` it is tried for as long as its labels fit.
@@ -171,7 +176,7 @@ class _Watched:
             yield label, after, tuple(self._told)
             self._told.clear()
 
-    def _fire(self, state: AttemptState, event: Event) -> TableStep[Attempt, Known]:
+    def _fire(self, state: AttemptState, event: Event) -> Step[Attempt, Known]:
         taken = self._step(state, event)
         self._told.append(Told(state.subject.execution, event, self._row(state, event, taken.state)))
         return taken
@@ -190,8 +195,10 @@ class _Watched:
 
 def _choose(
     number: int, choice: Label | int, world: World | None, moves: Iterator[tuple[Label, World, tuple[Told, ...]]]
-) -> Step:
-    possible = [Step(number, label, index, world, after, told) for index, (label, after, told) in enumerate(moves)]
+) -> ReplayedMove:
+    possible = [
+        ReplayedMove(number, label, index, world, after, told) for index, (label, after, told) in enumerate(moves)
+    ]
     found = [step for step in possible if choice in (step.label, step.choice)]
     if len({step.after for step in found}) == 1:
         return found[0]
@@ -249,3 +256,158 @@ def _label(number: int, given: object) -> Label:
         case _:
             message = f"label {number} is not three strings: {given!r}"
             raise ReplayError(message)
+
+
+# ---- What a run shows: the property it breaks, found by judging every world it passes through.
+
+
+#: All that is judged. Where one step breaks several, what becomes of the branch is told, not how somebody misbehaved.
+EVERYTHING = tuple({each.id: each for each in (*PROPERTIES, *JUDGED)}.values())
+
+
+def verdict(
+    model: Model, steps: Sequence[ReplayedMove], properties: Sequence[Property] = EVERYTHING
+) -> Violation | None:
+    """Give the property a run breaks last, or ``None`` if it breaks none.
+
+    The last, because a run is kept for the property at its end: on the shortest way to a clean-history violation an
+    accepted result may already have been lost, and that is another run's story.
+    """
+    trace = tuple(step.label for step in steps)
+    gives_up = _gives_up(model, steps)
+    if gives_up is not None:
+        return Violation(STUCK, gives_up, trace)
+    broken: dict[str, tuple[int, Violation]] = {}
+    for step in steps:
+        judged = {When.ALWAYS, When.AT_REST} if model.at_rest(step.after) else {When.ALWAYS}
+        for each in properties:
+            if each.id not in broken and each.when in judged:
+                problem = each.judge(model.setting, step.after)
+                if problem is not None:
+                    broken[each.id] = (step.number, Violation(each.id, problem, trace))
+    return max(broken.values(), key=lambda each: each[0])[1] if broken else None
+
+
+def _gives_up(model: Model, steps: Sequence[ReplayedMove]) -> str | None:
+    """Look one step further: a table, store or runtime that gives up does so when it is asked what comes next."""
+    try:
+        for _ in model.moves(steps[-1].after) if steps else model.beginnings():
+            pass
+    except Exception as error:  # noqa: BLE001  whatever somebody's own runtime raises
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+# ---- One line that says everything about a run: table digest, setting, choices, and whose store and runtime.
+#
+#     run 0123456789abcdef backing=soft,attempts=2,... 0.1.0.3
+#     run 0123456789abcdef backing=soft,attempts=2,... 0.1.0.3 store=my_store:MyStore
+#
+# It is refused on another table, store or runtime, where the same choices would tell another story.
+
+
+class LineError(PeragoError, ValueError):
+    """A line cannot be read, or it was written for another table, store or runtime."""
+
+
+@frozen(repr=False)
+class ReplayLine(Value):
+    """A run as one line. ``store`` and ``runtime`` are names, and empty where they are ours."""
+
+    table: str
+    setting: Setting
+    choices: tuple[int, ...]
+    store: str = ""
+    runtime: str = ""
+
+
+def line_of(model: Model, choices: Sequence[int]) -> str:
+    """Write a run as one line."""
+    own = "".join(f" {what}={name}" for what, name in _own(model))
+    return f"run {digest(model.table)} {_setting(model.setting)} {'.'.join(map(str, choices)) or '-'}{own}"
+
+
+def command_of(model: Model, choices: Sequence[int]) -> str:
+    """Write the command that replays a run."""
+    own = "".join(f" --{what} {shlex.quote(name)}" for what, name in _own(model))
+    return f"perago replay {shlex.quote(line_of(model, choices))}{own}"
+
+
+def read_line(text: str) -> ReplayLine:
+    """Read a line back, strictly."""
+    try:
+        word, table, of, choices, *rest = text.split()
+        if word != "run":
+            raise LineError(f"not a run: it begins with {word!r}, not with 'run'")
+        own = dict(each.split("=", 1) for each in rest)
+        if unknown := sorted(own.keys() - {"store", "runtime"}):
+            raise LineError(f"not a run: nobody knows {', '.join(unknown)}; after the choices come store= and runtime=")
+        made = () if choices == "-" else tuple(int(each) for each in choices.split("."))
+        return ReplayLine(table, _read_setting(of), made, **own)
+    except (ValueError, TypeError) as problem:
+        if isinstance(problem, LineError):
+            raise
+        raise LineError(f"not a run: {problem}; it is written 'run TABLE SETTING CHOICES'") from problem
+
+
+def model_of(line: ReplayLine, model: Model | None = None) -> Model:
+    """Give the model a line was written for: this one, or the production table's; else raise ``LineError``."""
+    here = model or Model(line.setting)
+    if digest(here.table) != line.table:
+        raise LineError(
+            f"the run was made on table {line.table}, and this is {digest(here.table)}: the same choices would tell "
+            "another story. Go back to the version that wrote the line, or look for the violation anew."
+        )
+    for what, told, found in (
+        ("store", line.store, store_name(here)),
+        ("runtime", line.runtime, runtime_name(here)),
+    ):
+        if told != found:
+            hint = f"add --{what} {told}" if told else f"leave out --{what}"
+            raise LineError(f"the run was made on {what} {told or '(ours)'}, and this is {found or '(ours)'}: {hint}")
+    if here.setting != line.setting:
+        raise LineError(f"the run was made in {line.setting.bounds()}, and this is {here.setting.bounds()}")
+    return here
+
+
+def _own(model: Model) -> list[tuple[str, str]]:
+    """Name what is not ours."""
+    names = (("store", store_name(model)), ("runtime", runtime_name(model)))
+    return [(what, name) for what, name in names if name]
+
+
+def _setting(setting: Setting) -> str:
+    words: list[str] = []
+    for each in fields(Setting):
+        value = getattr(setting, each.name)
+        if isinstance(value, Backing):
+            words.append(f"backing={value.value}")
+        elif isinstance(value, Capabilities):
+            able = [flag.name for flag in fields(Capabilities) if getattr(value, flag.name)]
+            words.append(f"store={'+'.join(able) or '-'}")
+        elif value != each.default:
+            words.append(f"{each.name}={int(value)}")
+    return ",".join(words)
+
+
+def _read_setting(text: str) -> Setting:
+    given: dict[str, object] = {}
+    known = fields_dict(Setting)
+    for word in text.split(","):
+        name, value = word.split("=")
+        if name not in known:
+            raise LineError(f"not a run: a setting has no {name!r}; it has {', '.join(known)}")
+        if name == "backing":
+            given[name] = Backing(value)
+        elif name == "store":
+            given[name] = _capabilities([] if value == "-" else value.split("+"))
+        else:
+            given[name] = bool(int(value)) if isinstance(known[name].default, bool) else int(value)
+    return Setting(**given)  # type: ignore[arg-type]
+
+
+def _capabilities(able: Sequence[str]) -> Capabilities:
+    known = [each.name for each in fields(Capabilities)]
+    if unknown := [each for each in able if each not in known]:
+        raise LineError(f"not a run: a store has no {', '.join(unknown)}; it may have {', '.join(known)}")
+    return Capabilities(**{name: name in able for name in known})

@@ -1,20 +1,132 @@
-"""Schedulers: who chooses what happens next, over the same moves the explorer takes all of.
+"""Random runs: schedulers choose what happens next among the moves the explorer takes all of; a failing run is shrunk.
 
-A run *is* its list of choices: the index of the beginning, then the index of each move among what could happen.
+A run *is* its list of choices: the index of the beginning, then the index of each move among what could happen. The
+worlds that runs pass through are cached, with what is wrong in each, its moves, and which of them are faults. Runs
+through known worlds are quick; in a big setting most worlds are new, and a run costs what exploring them costs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Protocol
 
 from attrs import field, frozen
 
 from perago_core.value import Value
-from perago_simulation.runs.world_cache import FAULTS, CachedWorld, WorldCache
+from perago_simulation.explore.first_violation import STUCK
+from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.world.model import Label, Model
+from perago_simulation.world.state import World
+
+#: What may go wrong by itself, by the bound of the setting that allows it; everything else is work.
+ALLOWS: Mapping[str, tuple[str, ...]] = {
+    "crashes": ("crash",),
+    "losses": ("dropped", "answer lost", "stops waiting"),
+    "duplicates": ("deliver again",),
+    "pauses": ("give up", "expire"),
+    "strangers": ("commit",),
+    "foreign_merges": ("merge",),
+    "foreign_resets": ("reset",),
+    "foreign_writes": ("write",),
+    "recreations": ("delete",),
+    "requeues": ("requeue",),
+    "reruns": ("rerun",),
+    "terminations": ("terminate",),
+    "resends": ("resend",),
+    "interrupts": ("lose attempt", "run out of time", "lose lease"),
+    "refusals": ("refused",),
+    "bodies": ("fails", "fails for good", "another's answer"),
+    "lateness": ("late", "lease too short"),
+    "late_landings": ("held up",),
+    "epochs": ("new epoch",),
+    "twins": ("schedule twice",),
+}
+FAULTS = tuple(kind for kinds in ALLOWS.values() for kind in kinds)
+#: The kinds that the end of a label tells: an execution asked for something, and this came of it.
+_ANSWERS = tuple(
+    kind for bound in ("losses", "refusals", "bodies", "lateness", "late_landings") for kind in ALLOWS[bound]
+)
+_ORDERS = frozenset({"give up", "deliver again", "requeue", "rerun", "terminate", "schedule twice"})
+
+
+def fault_of(label: Label) -> str | None:
+    """Name the kind of fault a move is, or ``None`` if it is work that has to be done anyway."""
+    who, what, about = label
+    if who in {"fault", "stranger", "coordination"} or what in _ORDERS:
+        return what
+    return next((kind for kind in _ANSWERS if about.endswith(kind)), None)
+
+
+def actor_of(label: Label) -> str:
+    """Name who moves. The store moves for whoever sent the request."""
+    return label[2].split(":")[0] if label[0] == "store" else label[0]
+
+
+class CachedWorld:
+    """A world with what is wrong in it and, once somebody has been there, what can happen next."""
+
+    __slots__ = ("actors", "children", "faults", "labels", "world", "wrong")
+
+    def __init__(self, world: World | None, wrong: tuple[str, str] | None) -> None:
+        self.world = world
+        self.wrong = wrong
+        self.labels: tuple[Label, ...] | None = None
+        self.children: tuple[CachedWorld, ...] = ()
+        self.faults: tuple[str | None, ...] = ()
+        self.actors: tuple[str, ...] = ()
+
+
+class WorldCache:
+    """The worlds met so far, at most about ``limit``: beyond that the cache is emptied before the next run begins."""
+
+    def __init__(self, model: Model, properties: Sequence[Property] = PROPERTIES, limit: int = 300_000) -> None:
+        self.model = model
+        self.limit = limit
+        self.root = CachedWorld(None, None)
+        self._nodes: dict[World, CachedWorld] = {}
+        self._always = [each for each in properties if each.when is When.ALWAYS]
+        self._resting = [each for each in properties if each.when is When.AT_REST]
+
+    def known(self) -> int:
+        """Count the worlds that are remembered."""
+        return len(self._nodes)
+
+    def begin(self) -> CachedWorld:
+        """Return where every run begins: nothing has happened, and the moves are the beginnings."""
+        if len(self._nodes) > self.limit:
+            self._nodes.clear()
+            self.root = CachedWorld(None, None)
+        return self.root
+
+    def expand(self, node: CachedWorld) -> None:
+        """Find out what can happen next. A table, store or runtime that gives up is something wrong with this world."""
+        world = node.world
+        try:
+            moves = list(self.model.beginnings() if world is None else self.model.moves(world))
+        except Exception as error:  # noqa: BLE001  whatever somebody's own runtime raises, the run that led here is told
+            node.wrong, moves = (STUCK, f"{type(error).__name__}: {error}"), []
+        node.children = tuple(self._node(after) for _, after in moves)
+        node.faults = tuple(fault_of(label) for label, _ in moves)
+        node.actors = tuple(actor_of(label) for label, _ in moves)
+        node.labels = tuple(label for label, _ in moves)
+
+    def _node(self, world: World) -> CachedWorld:
+        node = self._nodes.get(world)
+        if node is None:
+            node = self._nodes[world] = CachedWorld(world, self._wrong(world))
+        return node
+
+    def _wrong(self, world: World) -> tuple[str, str] | None:
+        resting = self._resting if self._resting and self.model.at_rest(world) else ()
+        for each in (*self._always, *resting):
+            problem = each.judge(self.model.setting, world)
+            if problem is not None:
+                return each.id, problem
+        return None
+
 
 Chooser = Callable[[CachedWorld], int]
 
@@ -218,3 +330,72 @@ def _labels(worlds: WorldCache, choices: Sequence[int]) -> tuple[Label, ...]:
         labels.append(node.labels[index])
         node = node.children[index]
     return tuple(labels)
+
+
+# ---- Make a failing run easier to read: fewer faults first, then fewer switches between actors, then fewer steps.
+#
+# It works on labels, not on indices: taking one choice out would change what every later index means. A label that is
+# not possible any more is passed over. A smaller run counts only if it breaks the same property.
+
+
+def cost(labels: Sequence[Label]) -> tuple[int, int, int]:
+    """Return what is to become less: faults, switches, steps."""
+    actors = [actor_of(label) for label in labels]
+    switches = sum(one != other for one, other in pairwise(actors))
+    return sum(fault_of(label) is not None for label in labels), switches, len(labels)
+
+
+def shrink(worlds: WorldCache, failure: Failure, tries: int = 20_000) -> Failure:
+    """Return the smallest run found that breaks the same property; the given one, if none is smaller."""
+    best = failure
+    left = tries
+    while left > 0:
+        for labels in _smaller(best.labels):
+            left -= 1
+            tried = follow(worlds, labels)
+            if tried is not None and tried.property == best.property and cost(tried.labels) < cost(best.labels):
+                best = tried
+                break
+            if left <= 0:
+                return best
+        else:
+            return best
+    return best
+
+
+def follow(worlds: WorldCache, labels: Sequence[Label]) -> Failure | None:
+    """Take the labels that are possible, in order, until something is wrong; ``None`` if nothing becomes wrong."""
+    node = worlds.begin()
+    choices: list[int] = []
+    taken: list[Label] = []
+    for label in (*labels, None):
+        if node.labels is None:
+            worlds.expand(node)
+        assert node.labels is not None
+        if label is not None and label in node.labels:
+            index = node.labels.index(label)
+            choices.append(index)
+            taken.append(label)
+            node = node.children[index]
+        if node.wrong is not None:
+            return Failure(*node.wrong, tuple(choices), tuple(taken))
+    return None
+
+
+def _smaller(labels: tuple[Label, ...]) -> Iterator[tuple[Label, ...]]:
+    """Return shorter runs, long cuts first, then runs in which an actor goes on for longer before another's turn."""
+    size = len(labels) // 2
+    while size:
+        for start in range(0, len(labels), size):
+            yield labels[:start] + labels[start + size :]
+        size //= 2
+    actors = [actor_of(label) for label in labels]
+    for actor in dict.fromkeys(actors):
+        yield tuple(label for label in labels if actor_of(label) != actor)
+    for at in range(1, len(labels)):
+        for earlier in range(at - 1, 0, -1):
+            if actors[earlier - 1] == actors[at] and actors[earlier] != actors[at]:
+                yield (*labels[:earlier], labels[at], *labels[earlier:at], *labels[at + 1 :])
+        for later in range(at + 1, len(labels)):
+            if actors[later] == actors[at] and actors[at + 1] != actors[at]:
+                yield (*labels[:at], *labels[at + 1 : later], labels[at], *labels[later:])

@@ -9,7 +9,9 @@
     TestMyWorker = MyWorker.TestCase
 
 Hypothesis draws a setting, the troubles of the run, and then moves: work, or a fault while the budget lasts. After each
-of them every property is judged; at the end everything is run to rest. A failure prints the line that replays it.
+of them every property is judged; at the end everything is run to rest. Then further runs are made in the same setting,
+whose worlds are known by now, each with troubles of its own: drawing an example costs Hypothesis more than a dozen runs
+cost us, and what finds a bug is the number of runs. A failure prints the line that replays it.
 """
 
 from __future__ import annotations
@@ -20,11 +22,10 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from perago_simulation.runs.schedule import Failure, carry_out
-from perago_simulation.runs.world_cache import CachedWorld, WorldCache
+from perago_simulation.runs.schedule import CachedWorld, Failure, WorldCache, carry_out
 from perago_simulation.testing import strategies
 from perago_simulation.testing.strategies import OF_TEN
-from perago_simulation.testing.trouble import Plan, Trouble, troubles
+from perago_simulation.testing.trouble import Plan, Trouble, some_troubles, troubles
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
 
@@ -32,10 +33,12 @@ from perago_simulation.world.settings import Setting
 REMEMBERED = 32
 #: So many moves bring everything to rest, or somebody waits for ever.
 BUSY = 1_000
+#: So many runs follow the drawn one.
+FURTHER = 30
 
 
 def _beginnings(machine: WorldMachine) -> st.SearchStrategy[tuple[Setting, list[Trouble], int]]:
-    return machine.where.flatmap(lambda of: st.tuples(st.just(of), troubles(of), st.integers(0, 999)))
+    return machine.where.flatmap(lambda of: st.tuples(st.just(of), troubles(of), st.integers(0, 999_999)))
 
 
 class WorldMachine(RuleBasedStateMachine):
@@ -45,14 +48,15 @@ class WorldMachine(RuleBasedStateMachine):
     _caches: ClassVar[dict[tuple[type, Setting], WorldCache]] = {}
 
     def model(self, of: Setting) -> Model:
-        """Give what is tried. Override it: ``Embedded`` takes a table, a store, a runtime of your own."""
+        """Return what is tried. Override it: ``Embedded`` takes a table, a store, a runtime of your own."""
         return Model(of)
 
     @initialize(beginning=st.runner().flatmap(_beginnings))
     def begin(self, beginning: tuple[Setting, list[Trouble], int]) -> None:
         """Begin in a setting, with some trouble ahead. Worlds met in earlier examples are known already.
 
-        The number is the order in which work is done that no rule asks for; with 0 it is always the first.
+        The number stands for the order in which work is done that no rule asks for, and for the further runs; with 0 it
+        is always the first, and there are none.
         """
         of, ahead, order = beginning
         mine = (type(self), of)
@@ -104,7 +108,16 @@ class WorldMachine(RuleBasedStateMachine):
             raise AssertionError(strategies.explain(self.worlds, failure))
 
     def teardown(self) -> None:
-        """Run to rest: without further faults somebody finishes or gives up (L-01), and the promises hold there."""
+        """Run to rest, then once more from the beginning, and again: some trouble of another kind each time."""
+        self._run_to_rest()
+        if self._begun() and self.order is not None:
+            for _ in range(FURTHER):
+                self.node, self.choices = self.worlds.begin(), []
+                self.plan = Plan(some_troubles(self.worlds.model.setting, self.order))
+                self._run_to_rest()
+
+    def _run_to_rest(self) -> None:
+        """Without further faults somebody finishes or gives up (L-01), and the promises hold there."""
         for _ in range(BUSY):
             self.nothing_is_wrong()
             if self._possible(faults=False):

@@ -13,11 +13,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
+from perago_simulation.catalogue.ladder import named
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.properties.safety import Property
-from perago_simulation.runs.replay_line import command_of
-from perago_simulation.runs.schedule import Chooser, Failure, carry_out
-from perago_simulation.runs.world_cache import CachedWorld, WorldCache
+from perago_simulation.runs.replay import command_of
+from perago_simulation.runs.schedule import CachedWorld, Chooser, Failure, WorldCache, carry_out
 from perago_simulation.world.settings import Setting, setting
 
 #: The backings that keep their promises whatever happens; ``soft`` does not, and is there to be broken.
@@ -35,10 +35,6 @@ def choices(max_size: int = 80) -> st.SearchStrategy[list[int]]:
 #: What may go wrong beside crashes, pauses, lost answers and second deliveries; a setting has at most one of them,
 #: so that each is met alone and a failure names it. The first is what a failure is shrunk to.
 RARELY: tuple[Mapping[str, Any], ...] = (
-    {},
-    {},
-    {},
-    {},
     {"strangers": 1},
     {"foreign_merges": 1},
     {"foreign_resets": 1},
@@ -53,6 +49,7 @@ RARELY: tuple[Mapping[str, Any], ...] = (
     {"collector": True},
     {"workflows": 2},
     {"workflows": 2, "reruns": 1},
+    {"twins": 1, "adopts": True},
 )
 
 
@@ -83,7 +80,9 @@ def settings(
     """
     quiet = _quiet()
     # Not one_of, which counts equal strategies once.
-    bounds = st.sampled_from((quiet, quiet, quiet, _quiet(rarely), _swarm(rarely))).flatmap(lambda each: each)
+    bounds = st.sampled_from((quiet, quiet, _quiet(rarely), _quiet(rarely), _swarm(({}, *rarely)))).flatmap(
+        lambda each: each
+    )
     return bounds.flatmap(lambda more: st.sampled_from(backings).map(lambda backing: setting(backing, **more)))
 
 
@@ -92,7 +91,7 @@ def _quiet(draw: st.DrawFn, rarely: Sequence[Mapping[str, Any]] = ({},)) -> dict
     bodies: Mapping[str, Any] = draw(st.sampled_from(BODIES))
     rare: Mapping[str, Any] = draw(st.sampled_from(rarely))
     bounds: Mapping[str, Any] = QUIET[0] if rare else draw(st.sampled_from(QUIET))
-    return {**bounds, **rare, **bodies}
+    return {"adopts": draw(st.booleans()), **bounds, **rare, **bodies}
 
 
 @st.composite
@@ -108,22 +107,31 @@ def _swarm(draw: st.DrawFn, rarely: Sequence[Mapping[str, Any]]) -> dict[str, An
         "pauses": draw(st.sampled_from((False, True, True))),
         "no_ops": draw(st.booleans()),
         "same_tree": draw(st.booleans()),
+        "adopts": draw(st.booleans()),
         **rare,
     }
 
 
-#: The promises a backing is known not to keep where this may happen (``specs/residuals.json``), by what happens. They
-#: are not judged there, so that whatever else breaks is seen.
-EXCUSED: Mapping[Backing, Mapping[str, frozenset[str]]] = {
-    Backing.ATOMIC: {"resends": frozenset({"S-19"})},
-    Backing.CONDITIONAL: {
+#: The promises not kept where this may happen, by what makes them as ``specs/residuals.json`` names it, and by what
+#: happens. They are not judged there, so that whatever else breaks is seen.
+EXCUSED: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "atomic": {"resends": frozenset({"S-19"})},
+    "atomic, replacing": {"resends": frozenset({"S-19"})},
+    "conditional": {"resends": frozenset({"S-19"}), "collector": frozenset({"S-17"})},
+    "conditional, replacing": {
         "strangers": frozenset({"S-15"}),
         "foreign_merges": frozenset({"S-15"}),
         "foreign_resets": frozenset({"S-15"}),
         "resends": frozenset({"S-19"}),
         "collector": frozenset({"S-17"}),
     },
-    Backing.LOCKED: {
+    "locked": {
+        "strangers": frozenset({"S-04b"}),
+        "foreign_merges": frozenset({"S-04b"}),
+        "foreign_resets": frozenset({"S-04b"}),
+        "resends": frozenset({"S-02", "S-02b", "S-04b", "S-19"}),
+    },
+    "locked, replacing": {
         "strangers": frozenset({"S-04b", "S-15"}),
         "foreign_merges": frozenset({"S-04b", "S-15"}),
         "foreign_resets": frozenset({"S-04b", "S-15"}),
@@ -133,9 +141,9 @@ EXCUSED: Mapping[Backing, Mapping[str, frozenset[str]]] = {
 
 
 def judged(of: Setting) -> tuple[Property, ...]:
-    """Give the properties a setting is judged by: all, but for what its backing is known not to keep there."""
+    """Give the properties a setting is judged by: all, but for what is known not to be kept there."""
     once = setting(of.backing)
-    known = EXCUSED.get(of.backing, {})
+    known = EXCUSED.get(named(of), {})
     excused = {name for bound in known if getattr(of, bound) != getattr(once, bound) for name in known[bound]}
     if of.same_tree and of.attempts > once.attempts:
         excused.add("S-16")  # a stale attempt may send what the store refuses (ADR 34)
@@ -143,7 +151,7 @@ def judged(of: Setting) -> tuple[Property, ...]:
 
 
 def chooser(numbers: Sequence[int]) -> Chooser:
-    """Give a chooser driven by drawn numbers; after the last of them it takes whatever work is first."""
+    """Return a chooser driven by drawn numbers; after the last of them it takes whatever work is first."""
     left = iter(numbers)
 
     def choose(node: CachedWorld) -> int:

@@ -15,11 +15,8 @@ from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.first_violation import ViolationSearch
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.report.story import story
-from perago_simulation.runs.replay import replay
-from perago_simulation.runs.replay_line import command_of
-from perago_simulation.runs.schedule import Scheduler, Swarm, simulate
-from perago_simulation.runs.shrink import shrink
-from perago_simulation.runs.world_cache import WorldCache
+from perago_simulation.runs.replay import command_of, replay
+from perago_simulation.runs.schedule import Scheduler, Swarm, WorldCache, shrink, simulate
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
 

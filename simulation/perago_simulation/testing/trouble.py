@@ -11,12 +11,13 @@ done. It is what a long pause is, and the orchestrator gives such an attempt up 
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from perago_core.attempt.state import Phase
-from perago_simulation.runs.world_cache import ALLOWS, CachedWorld
+from perago_simulation.runs.schedule import ALLOWS, CachedWorld
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import OPEN, RUNNING, World
 
@@ -46,25 +47,21 @@ class Trouble(NamedTuple):
 
 
 def troubles(of: Setting) -> st.SearchStrategy[list[Trouble]]:
-    """Draw what is to go wrong in a setting: of the kinds it allows, one for each execution and some more."""
+    """Draw what is to go wrong in a setting, in a way that Hypothesis can shrink."""
+    return st.randoms(use_true_random=False).map(lambda chance: some_troubles(of, chance))
+
+
+def some_troubles(of: Setting, chance: Random) -> list[Trouble]:
+    """Choose what is to go wrong in a setting: of the kinds it allows, one for most executions and some more."""
     kinds = [kind for bound, allowed in ALLOWS.items() if getattr(of, bound) for kind in allowed]
-    held = [HOLD] * max(1, len(kinds)) if of.pauses or not kinds else []
-    kind = st.sampled_from([*held, *kinds])
-    place = st.sampled_from(PLACES)
-    more = st.lists(st.builds(Trouble, st.integers(0, MET - 1), place, kind), max_size=2)
-    return st.tuples(*(_met(index, place, kind) for index in range(min(MET, of.attempts + of.duplicates))), more).map(
-        lambda drawn: [each for some in drawn for each in some]
-    )
-
-
-def _met(index: int, place: st.SearchStrategy[str], kind: st.SearchStrategy[str]) -> st.SearchStrategy[list[Trouble]]:
-    """Draw what meets this execution: something, three times of four."""
-    trouble = st.builds(Trouble, st.just(index), place, kind)
-    return st.sampled_from((0, 1, 1, 1)).flatmap(lambda count: st.lists(trouble, min_size=count, max_size=count))
+    kinds += [HOLD] * max(1, len(kinds)) if of.pauses or not kinds else []
+    met = [index for index in range(min(MET, of.attempts + of.duplicates)) if chance.choice((False, True, True, True))]
+    met += [chance.randrange(MET) for _ in range(chance.choice((0, 1, 2)))]
+    return [Trouble(index, chance.choice(PLACES), chance.choice(kinds)) for index in met]
 
 
 def place_of(world: World, index: int) -> str | None:
-    """Say where an execution stands, or ``None`` if it does not exist, or is over and has nothing on its way."""
+    """Return where an execution stands, or ``None`` if it does not exist, or is over and has nothing on its way."""
     if index >= len(world.runs):
         return None
     for request in world.requests:
@@ -84,7 +81,7 @@ class Plan:
         self._held: list[int] = []
 
     def next(self, node: CachedWorld) -> int | None:
-        """Give the move that is a trouble whose moment has come, if one is; holds begin by the way."""
+        """Return the move that is a trouble whose moment has come, if one is; holds begin by the way."""
         world = node.world
         if world is None:
             return None
@@ -104,7 +101,7 @@ class Plan:
         return None
 
     def work(self, node: CachedWorld) -> list[int]:
-        """Give the work of everybody who is not held; if there is none, an attempt is given up, or a hold ends."""
+        """Return the work of everybody who is not held; if there is none, an attempt is given up, or a hold ends."""
         while True:
             held = {f"e{index}" for index in self._held}
             work = [index for index, kind in enumerate(node.faults) if kind is None]
@@ -117,7 +114,7 @@ class Plan:
             self._held.pop(0)
 
     def _nobody_works(self, node: CachedWorld) -> bool:
-        """Say whether everybody who works on the open attempt is held."""
+        """Return whether everybody who works on the open attempt is held."""
         world = node.world
         assert world is not None
         last = len(world.tasks) - 1
@@ -126,7 +123,7 @@ class Plan:
 
 
 def _meets(node: CachedWorld, index: int, trouble: Trouble) -> bool:
-    """Say whether a fault happens to the execution it was drawn for."""
+    """Return whether a fault happens to the execution it was drawn for."""
     if trouble.kind not in _ITS_OWN:
         return True
     assert node.labels is not None

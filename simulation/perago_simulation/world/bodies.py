@@ -20,12 +20,17 @@ FAILS, FAILS_FOR_GOOD, ANOTHERS = "fails", "fails for good", "another's answer"
 CHANGED, UNCHANGED, WANTS_TO_WRITE = "changed", "unchanged", "wants to write"
 
 
+def output_of(execution: str) -> str:
+    """Give what a body returns: no two executions the same, so that it shows whose result somebody reports."""
+    return f'"{execution}"'
+
+
 def ended(setting: Setting, execution: str) -> Iterator[tuple[str, m.BodyDone]]:
     """Give every way a body may end well."""
     if setting.changes:
-        yield CHANGED, m.BodyDone(execution, changed=True)
+        yield CHANGED, m.BodyDone(execution, changed=True, output=output_of(execution))
     if setting.no_ops:
-        yield UNCHANGED, m.BodyDone(execution, changed=False)
+        yield UNCHANGED, m.BodyDone(execution, changed=False, output=output_of(execution))
 
 
 def played(setting: Setting, state: AttemptState) -> Iterator[tuple[str, Event]]:

@@ -40,12 +40,19 @@ def converse(setting: Setting, world: World, index: int, command: Command) -> tu
         return world, event
 
 
-def _settle_intents(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
+def _settle_intents(setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
     others = [run for run in world.intents if run != index]
     deferred = tuple(run for run in others if world.tasks[world.runs[run].task].status is OPEN)
     kept = tuple(run for run in world.intents if run == index or run in deferred)
-    event = m.IntentsSettled(epoch_of(world), unresolved=tuple(f"e{run}" for run in deferred))
+    unresolved = tuple(f"e{run}" for run in deferred if not (setting.takes_over and _is_below(world, run, index)))
+    event = m.IntentsSettled(epoch_of(world), unresolved=unresolved)
     return (world if kept == world.intents else world._replace(intents=kept)), event
+
+
+def _is_below(world: World, run: int, index: int) -> bool:
+    """Say whether an execution runs an older attempt of the same step: a twin's."""
+    twin, own = (world.tasks[world.runs[each].task] for each in (run, index))
+    return twin.step == own.step and twin.number < own.number
 
 
 def _acquire(setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:

@@ -91,6 +91,13 @@ def _resend(_model: Model, world: World) -> Moves:
             yield ("fault", "resend", f"publication of e{request.run}"), world._replace(requests=requests)
 
 
+def _schedule_twice(model: Model, world: World) -> Moves:
+    """Schedule an open task once more, under another id: both are current, and the result of either counts."""
+    task = world.tasks[-1]
+    if task.status is OPEN:
+        yield from model.hand_out(world, model.another(world, task)._replace(line=task.line + 1), "schedule twice")
+
+
 def _decide_anew(_model: Model, world: World) -> Moves:
     """Store the next epoch of the policy: whoever settles intents from now on is told of it."""
     assert world.rare is not None
@@ -112,4 +119,5 @@ RARITIES: Mapping[str, Rarity] = {
     "recreations": _by_a_stranger(strangers.delete),
     "foreign_writes": _by_a_stranger(strangers.write),
     "epochs": _decide_anew,
+    "twins": _schedule_twice,
 }

@@ -81,7 +81,7 @@ class Model:
         budget = Budget(setting.crashes, setting.losses, setting.duplicates, setting.strangers)
         nobody = (NOBODY,) * (setting.steps * setting.workflows)
         empty = World(ROOT, (), (), nobody, (), (), (), Lease(), (), (), budget, rare_of(setting))
-        yield from self._hand_out(empty, Task(0, 1, ROOT))
+        yield from self.hand_out(empty, Task(0, 1, ROOT))
 
     def moves(self, world: World) -> Moves:
         """Give everything that can happen next."""
@@ -130,6 +130,12 @@ class Model:
         if isinstance(command, m.RunBody | m.ResumeBody):
             for about, answered in bodies.played(self.setting, run.state):
                 yield (who, kind.__name__, about), self.tell(world, index, answered)
+        elif isinstance(command, m.PrepareWorkspace) and not self.setting.bodies:
+            # One that looks for earlier attempts first comes to its body by a move; nothing of that can go wrong here.
+            ready = self.tell(world, index, m.WorkspaceReady())
+            for body, ended in bodies.ended(self.setting, run.state.subject.execution):
+                yield (who, m.RunBody.__name__, body), self.tell(ready, index, ended)
+            return
         else:
             after, event = EFFECTS[kind](self.setting, world, index, command)
             yield (who, kind.__name__, type(event).__name__), self.tell(after, index, event)
@@ -210,13 +216,26 @@ class Model:
     def _orchestrate(self, world: World) -> Moves:
         last = len(world.tasks) - 1
         if not self.setting.abreast:
-            yield from self._go_on(world, last)
+            for newest in self._lines(world, last):
+                yield from self._go_on(world, newest)
             return
         workflows = [task.step // self.setting.steps for task in world.tasks]
         for workflow in range(max(workflows) + 1):
             newest = max(index for index, each in enumerate(workflows) if each == workflow)
             yield from self._go_on(world, newest)
         yield from self._start_next(world, max(workflows) + 1)
+
+    def _lines(self, world: World, last: int) -> tuple[int, ...]:
+        """Give the newest task of each line of the newest step; where no step is scheduled twice there is one."""
+        if not self.setting.twins:
+            return (last,)
+        step = world.tasks[last].step
+        return tuple({task.line: index for index, task in enumerate(world.tasks) if task.step == step}.values())
+
+    def another(self, world: World, task: Task) -> Task:
+        """Give the next attempt of a task, newer than every other one of its step."""
+        newest = max(each.number for each in world.tasks if each.step == task.step)
+        return Task(task.step, newest + 1, task.input, line=task.line)
 
     def _go_on(self, world: World, last: int) -> Moves:
         """Go on with a workflow whose newest task this is."""
@@ -232,9 +251,9 @@ class Model:
                 spent = with_budget(world, one_less(world.budget, "duplicates"))
                 yield from self.deliver(spent, last, "deliver again")
         elif task.status is COMPLETED and (task.step + 1) % setting.steps:
-            yield from self._hand_out(world, Task(task.step + 1, 1, task.ref))
-        elif task.status not in {COMPLETED, FAILED_FOR_GOOD} and task.number < setting.attempts:
-            yield from self._hand_out(world, Task(task.step, task.number + 1, task.input))
+            yield from self.hand_out(world, Task(task.step + 1, 1, task.ref))
+        elif task.status not in {COMPLETED, FAILED_FOR_GOOD} and self._tried(world, task) < setting.attempts:
+            yield from self.hand_out(world, self.another(world, task))
         else:
             yield from self._follow(world, task)
 
@@ -257,15 +276,22 @@ class Model:
             # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
             waits = (able.barrier or able.conditional_claim) and self.setting.pinned
             pinned = restarted(quiet) if waits else quiet
-            yield from self._hand_out(pinned, Task(workflow * self.setting.steps, 1, world.head))
+            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, world.head))
 
     def _names_in_use(self, world: World) -> tuple[tuple[int, str], ...]:
         if not self.setting.abreast:
             return ()
         return tuple(each for each in world.names if world.tasks[world.runs[each[0]].task].status is OPEN)
 
-    def _hand_out(self, world: World, task: Task) -> Moves:
-        yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), "hand out")
+    def _tried(self, world: World, task: Task) -> int:
+        """Count the attempts of a task's line; where there is one line, the newest one's number says it."""
+        if not self.setting.twins:
+            return task.number
+        return sum((each.step, each.line) == (task.step, task.line) for each in world.tasks)
+
+    def hand_out(self, world: World, task: Task, what: str = "hand out") -> Moves:
+        """Hand a new task out."""
+        yield from self.deliver(world._replace(tasks=(*world.tasks, task)), len(world.tasks), what)
 
     def deliver(self, world: World, at: int, what: str) -> Moves:
         """Start an execution. Workspace and body are local: unless the setting says otherwise they are done at once."""
@@ -273,7 +299,7 @@ class Model:
         task = world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref="")
         attempt = attempt_of(self.setting, task, at, index, epoch_of(world))
         begun = self.table.start(attempt).state
-        if self.setting.bodies:
+        if self.setting.bodies or begun.phase is not Phase.WORKSPACE:
             after = world._replace(runs=(*world.runs, Run(at, RUNNING, begun)))
             yield ("orchestrator", what, f"t{at} to e{index}"), after
             return

@@ -30,6 +30,7 @@ RARE: Mapping[str, str] = {
     "lateness": "look(s) past the deadline",
     "late_landings": "unanswered request(s) that land later",
     "epochs": "new epoch(s) of the policy",
+    "twins": "task(s) scheduled twice",
 }
 
 
@@ -37,6 +38,8 @@ RARE: Mapping[str, str] = {
 class Setting(Value):
     """One configuration to explore.
 
+    With ``adopts`` a retry takes over what an earlier attempt of its task has published, else it replaces it; with
+    ``mixed`` only what is scheduled a second time does, as while a changed task is being rolled out.
     ``attempts`` counts the attempts of each workflow step, retries included. ``workflows`` run one after the other:
     when one has ended, whichever way, the next starts from where the head is then; ``pinned`` says that whoever starts
     one first revokes the names of the ended and passes the barrier, as ``perago run`` does. With ``abreast`` the next
@@ -49,7 +52,8 @@ class Setting(Value):
     that has ended; ``resends`` are copies of a publication made by the transport; ``interrupts`` tell an execution, at
     any moment and rightly or not, that its attempt, its time or its lease is lost; ``refusals`` refuse what was asked
     for, or let a body fail; ``lateness`` is a clock that shows a deadline to be over; ``late_landings`` are unanswered
-    requests of any kind that land at any later time; ``epochs`` are policies decided anew under way. With ``bodies``
+    requests of any kind that land at any later time; ``epochs`` are policies decided anew under way; ``twins`` are open
+    tasks that are scheduled once more, under another id, and both count. With ``bodies``
     workspace and body take moves of their own, and a body may ask for a place to write while it runs; with
     ``read_only`` it must not. With ``collector`` somebody removes
     names and claims that are no longer needed; with ``early_collector`` claims of every attempt that has ended, which
@@ -72,6 +76,8 @@ class Setting(Value):
     changes: bool = field(default=True, validator=flag)
     no_ops: bool = field(default=False, validator=flag)
     same_tree: bool = field(default=False, validator=flag)
+    adopts: bool = field(default=False, validator=flag)
+    mixed: bool = field(default=False, validator=flag)
     requeues: int = field(default=0, validator=count)
     reruns: int = field(default=0, validator=count)
     resends: int = field(default=0, validator=count)
@@ -85,6 +91,7 @@ class Setting(Value):
     lateness: int = field(default=0, validator=count)
     late_landings: int = field(default=0, validator=count)
     epochs: int = field(default=0, validator=count)
+    twins: int = field(default=0, validator=count)
     bodies: bool = field(default=False, validator=flag)
     read_only: bool = field(default=False, validator=flag)
     collector: bool = field(default=False, validator=flag)
@@ -92,9 +99,17 @@ class Setting(Value):
     data_collector: bool = field(default=False, validator=flag)
 
     @property
+    def takes_over(self) -> bool:
+        """Say whether retries adopt: ``soft`` replaces, whatever a task says."""
+        return self.adopts and self.backing is not Backing.SOFT
+
+    @property
     def collects(self) -> bool:
         """Say whether anybody removes anything, rightly or too early."""
         return self.collector or self.early_collector or self.data_collector
+
+    def _adopting(self) -> str:
+        return " of which the twins adopt" if self.mixed else " that adopts"
 
     def bounds(self) -> str:
         """Say what was explored, in one line."""
@@ -107,8 +122,9 @@ class Setting(Value):
         order = "side by side" if self.abreast else "in sequence"
         started = f"{self.workflows} workflows {order}{'' if self.pinned else ' that go around the pin'}, "
         steps = f"{started if self.workflows > 1 else ''}{self.steps}"
+        backing = f"{self.backing.value}{self._adopting() if self.takes_over else ''}"
         return (
-            f"{self.backing.value}, ledger {'on' if self.ledger else 'off'}: {steps} step(s) of {self.attempts} "
+            f"{backing}, ledger {'on' if self.ledger else 'off'}: {steps} step(s) of {self.attempts} "
             f"attempt(s), {self.crashes} crash(es), {self.losses} lost answer(s), {self.duplicates} duplicate(s), "
             f"{self.strangers} stranger's commit(s), {'pauses that resume' if self.pauses else 'no pauses'}, "
             f"bodies {bodies}{', equal trees' if self.same_tree else ''}{rare}{collector if self.collects else ''}"

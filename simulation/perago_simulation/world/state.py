@@ -12,7 +12,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from perago_core.attempt import AttemptState
 from perago_core.machine.rows import Command
 from perago_core.plan import PublishPlan
-from perago_core.values import Attempt, Claim, CommitRef, Target, TaskSnapshot, TaskStatus
+from perago_core.values import Attempt, Claim, CommitRef, OnAbandoned, Target, TaskSnapshot, TaskStatus
 from perago_simulation.world.settings import Setting
 
 TARGET = Target("lake", "main")
@@ -37,7 +37,8 @@ class Task(NamedTuple):
 
     ``step`` counts on through the workflows: the second workflow of two steps has steps 2 and 3.
     ``polls`` counts how often it was handed out anew. It stands for the pair of start time and poll count, one of which
-    changes whenever a task is requeued or rerun under its old id; a duplicate delivery changes neither.
+    changes whenever a task is requeued or rerun under its old id; a duplicate delivery changes neither. ``line``: a
+    step that was scheduled twice has two lines of attempts, each with retries of its own.
     """
 
     step: int
@@ -47,6 +48,7 @@ class Task(NamedTuple):
     winner: int = NOBODY
     ref: str = ""
     polls: int = 0
+    line: int = 0
 
 
 class Run(NamedTuple):
@@ -115,6 +117,7 @@ class Rarities(NamedTuple):
     lateness: int
     late_landings: int
     epochs: int
+    twins: int
 
 
 class HeldUp(NamedTuple):
@@ -234,6 +237,10 @@ def restarted(world: World) -> World:
     return world._replace(requests=tuple(request._replace(begun=False) for request in world.requests))
 
 
+def _adopts(setting: Setting, task: Task) -> bool:
+    return setting.adopts and (task.line > 0 or not setting.mixed)
+
+
 @cache
 def attempt_of(setting: Setting, task: Task, task_index: int, run: int, epoch: int = 0) -> Attempt:
     """Give the pinned attempt of an execution; two deliveries of one task differ in nothing but their execution id."""
@@ -247,6 +254,7 @@ def attempt_of(setting: Setting, task: Task, task_index: int, run: int, epoch: i
         target=TARGET,
         input=CommitRef(task.input),
         backing=setting.backing,
+        on_abandoned=OnAbandoned.ADOPT if _adopts(setting, task) else OnAbandoned.REPLACE,
         poll_count=task.polls,
         ledger=setting.ledger,
         read_only=setting.read_only,

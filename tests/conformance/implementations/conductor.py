@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_core.ports import Orchestrator
 from perago_core.values import CommitRef, Target
 from tests.conformance.harness import Accepted, Opener, OrchestratorHarness, Recipe

@@ -47,3 +47,4 @@ def open_coordination(_folder: Path) -> Generator[CoordinationHarness]:
 
 
 COORDINATIONS: Mapping[str, Opener[CoordinationHarness]] = {"etcd": open_coordination}
+LEASES = COORDINATIONS

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_core.values import Attempt
-from perago_local.git import GitStore
+from perago_local.git.store import GitStore
 from perago_worker import TaskTerminalError, Workspace, task
 from perago_worker.api.registry import Registry
 from perago_worker.bodies.pool import Bodies

@@ -16,7 +16,7 @@ from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Store
 from perago_core.values import Backing, CommitRef, Target
-from perago_local.git import GitStore
+from perago_local.git.store import GitStore
 from tests.conformance.harness import Opener, Recipe, StoreHarness, StoreTraits
 
 TRAITS = StoreTraits(

@@ -198,4 +198,5 @@ STORES: Mapping[str, Opener[StoreHarness]] = {f"simulated-{each.value}": _store_
 STACKS: Mapping[str, Opener[Stack]] = {f"simulated-{each.value}": _stack_for(each) for each in Backing}
 ORCHESTRATORS: Mapping[str, Opener[OrchestratorHarness]] = {"simulated": orchestrator}
 COORDINATIONS: Mapping[str, Opener[CoordinationHarness]] = {"simulated": coordination}
+LEASES = COORDINATIONS
 WORKSPACES: Mapping[str, Opener[WorkspaceHarness]] = {"simulated": workspace}

@@ -14,7 +14,7 @@ from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.clock import MachineClock
 from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.orchestrator.workflow import Step, TaskDefinition
+from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep
 from tests.conformance.harness import Accepted, CoordinationHarness, Opener, OrchestratorHarness, Recipe
 from tests.conformance.skipping_clock import SkippingClock
 
@@ -42,7 +42,9 @@ class SqliteOrchestratorHarness:
                 response_timeout=self.response_timeout,
             )
             self.port.register(definition)
-        return self.port.start_workflow("suite", tuple(Step(step, step) for step in steps), target=target, ref=ref)
+        return self.port.start_workflow(
+            "suite", tuple(WorkflowStep(step, step) for step in steps), target=target, ref=ref
+        )
 
     def terminate(self, workflow_id: str) -> None:
         self.port.terminate(workflow_id)
@@ -87,3 +89,4 @@ def open_coordination(folder: Path) -> Generator[CoordinationHarness]:
 
 ORCHESTRATORS: Mapping[str, Opener[OrchestratorHarness]] = {"sqlite": open_orchestrator}
 COORDINATIONS: Mapping[str, Opener[CoordinationHarness]] = {"sqlite": open_coordination}
+LEASES = COORDINATIONS

@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from perago_core.pipelines import AttemptView
 from perago_core.values import TaskStatus
-from perago_worker.pipelines.protocol import AttemptView
 from tests.conductor.deployment import Deployment, new_deployment
 from tests.support.conductor.operating import eventually
 from tests.worker.projects import create, environment

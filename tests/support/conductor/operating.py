@@ -127,7 +127,7 @@ class Operator:
         return found
 
     def tasks(self, workflow_id: str, step: str | None = None) -> list[dict[str, Any]]:
-        """Give the attempts of a workflow, or of one of its steps, in order."""
+        """Return the attempts of a workflow, or of one of its steps, in order."""
         found = sorted(self.workflow(workflow_id).get("tasks", []), key=lambda each: each["seq"])
         return [each for each in found if step in (None, each["referenceTaskName"])]
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from perago_core.values import OnAbandoned
 from perago_worker import Workspace, task
 
 NAME = "breakable"
 READ_ONLY = False
 RETRIES = 30
+ON_ABANDONED = "adopt"
 #: Seconds without a sign of life after which the orchestrator gives an attempt up.
 PATIENCE = 4.0
 
@@ -32,7 +34,14 @@ class Token(BaseModel):
     token: str
 
 
-@task(name=NAME, workspace=Workspace(read_only=READ_ONLY), retries=RETRIES, retry_delay=0, response_timeout=PATIENCE)
+@task(
+    name=NAME,
+    workspace=Workspace(read_only=READ_ONLY),
+    retries=RETRIES,
+    retry_delay=0,
+    response_timeout=PATIENCE,
+    on_abandoned=OnAbandoned(ON_ABANDONED),
+)
 def breakable(workspace: Path, params: Orders) -> Token:
     """Change something, nothing, or fail; or wait until told which."""
     while (plan := params.plan.read_text(encoding="utf-8").strip()) == "wait":

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from attrs import define, field
 
-from perago_conductor import ConductorOrchestrator
+from perago_conductor.orchestrator import ConductorOrchestrator
+from perago_core.pipelines import PipelineView
 from perago_core.values import CommitRef, Target
 from perago_worker.config.load import load
-from perago_worker.pipelines.protocol import PipelineView, pipelines_of
-from perago_worker.stack import open_stack
+from perago_worker.stack import open_stack, pipelines_of
 from tests.support.conductor.operating import Operator
 from tests.support.crash.project import CrashProject
 

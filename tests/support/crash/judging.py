@@ -13,11 +13,11 @@ from attrs import frozen
 
 from perago_core.driver import run
 from perago_core.ledger.records import Audit, Settlement, SettlementKind, decode
+from perago_core.pipelines import AttemptView, PipelineView
 from perago_core.recovery import Mode, sweep
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_worker.folders.owned import MARKER
 from perago_worker.ops.gc import collect
-from perago_worker.pipelines.protocol import AttemptView, PipelineView
 from tests.support.crash.project import LIMIT, REPOSITORY, CrashProject, done
 
 

@@ -47,6 +47,7 @@ class Route:
     victim: str
     final: str
     abandoned: bool = False
+    replaces: bool = False
     read_only: bool = False
     strangers: bool = False
 
@@ -55,9 +56,10 @@ ROUTES = {
     each.name: each
     for each in (
         Route("first", "change", "change"),
-        Route("replacement", "change", "change", abandoned=True),
+        Route("adoption", "change", "change", abandoned=True),
+        Route("replacement", "change", "change", abandoned=True, replaces=True),
         Route("no-op", "nothing", "nothing"),
-        Route("return", "nothing", "nothing", abandoned=True),
+        Route("return", "nothing", "nothing", abandoned=True, replaces=True),
         Route("read-only", "nothing", "nothing", read_only=True),
         Route("failing", "fail", "change"),
         Route("refused", "change", "change", strangers=True),
@@ -151,7 +153,8 @@ def set_up(project: CrashProject, case: Case, name: str, retries: int | None = N
     """Make a case's branch, task and workflow. A branch that strangers moved can only be given up, and soon."""
     route = ROUTES[case.route]
     limit = {"RETRIES": retries} if retries is not None else {"RETRIES": 2} if route.strangers else {}
-    project.add_task(name, {"READ_ONLY": route.read_only, **limit})
+    replacing = {"ON_ABANDONED": "replace"} if route.replaces else {}
+    project.add_task(name, {"READ_ONLY": route.read_only, **replacing, **limit})
     project.plan(name, "change" if route.abandoned else route.victim)
     target, first = project.branch(name)
     tasks = (name,) if retries is not None else (name, AFTER)
@@ -219,7 +222,7 @@ def never_reached(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def figures(verdicts: Iterable[Verdict], tolerated: Callable[[str], bool] = lambda _sentence: False) -> str:
-    """Say how many cases there were, survived and were lost; points nobody came to are counted apart."""
+    """Return how many cases there were, survived and were lost; points nobody came to are counted apart."""
     counts = Counter[str]()
     for each in verdicts:
         counts["cases"] += 1

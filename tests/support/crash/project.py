@@ -15,16 +15,17 @@ from typing import Any, Self, TypeVar
 
 from attrs import define, field
 
+from perago_bucket import BucketStore
 from perago_core.answers import Answer, Done
+from perago_core.pipelines import PipelineView
 from perago_core.values import CommitRef, Target
 from perago_lakefs import LakeFSStore
 from perago_local.coordination import SqliteCoordination
 from perago_local.git.store import GitStore
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.orchestrator.workflow import Step, TaskDefinition
+from perago_local.orchestrator.pipelines import EmbeddedPipelines
+from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep
 from perago_worker.config.load import load
-from perago_worker.pipelines.embedded import EmbeddedPipelines
-from perago_worker.pipelines.protocol import PipelineView
 from perago_worker.runtime.failpoints import VARIABLE
 from perago_worker.stack import Stack, open_stack
 
@@ -154,7 +155,7 @@ class CrashProject:
                 worker.wait()
 
     @property
-    def store(self) -> GitStore | LakeFSStore:
+    def store(self) -> GitStore | LakeFSStore | BucketStore:
         """Give the store."""
         assert isinstance(self.stack.store, GitStore)
         return self.stack.store
@@ -243,7 +244,7 @@ class CrashProject:
     def start(self, name: str, tasks: tuple[str, ...], target: Target, ref: CommitRef, **params: object) -> str:
         """Start a workflow of these tasks, each with its own plan, and give its id."""
         steps = tuple(
-            Step(f"{number}-{each}", each, {"plan": str(self.folder / "plans" / each), **_json(params)})
+            WorkflowStep(f"{number}-{each}", each, {"plan": str(self.folder / "plans" / each), **_json(params)})
             for number, each in enumerate(tasks)
         )
         return self.orchestrator.start_workflow(name, steps, target=target, ref=ref)

@@ -11,7 +11,7 @@ _ENVIRONMENTS = {"stop": "pauses that resume"}
 
 
 def registered(backing: str, action: str) -> Callable[[str], bool]:
-    """Give a judge of sentences: is this broken promise one that the ladder does not give on this backing?
+    """Return a judge of sentences: is this broken promise one that the ladder does not give on this backing?
 
     Only a pause can show one. A killed worker's requests die with it here, because the store is no server.
     """

@@ -11,5 +11,5 @@ FULL = os.environ.get("PERAGO_MATRIX") == "full"
 
 
 def seed() -> int:
-    """Give the seed that was asked for, or a new one; the figure a test prints names it."""
+    """Return the seed that was asked for, or a new one; the figure a test prints names it."""
     return int(os.environ.get(VARIABLE) or secrets.randbelow(1_000_000))

@@ -1,4 +1,4 @@
-"""``python -m tests.support.servers obtain|start|stop|status [lakefs|conductor|etcd ...]``: real servers here."""
+"""``python -m tests.support.servers obtain|start|stop|status [lakefs|conductor|...]``: real servers here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from tests.support.servers import detached
 from tests.support.servers.cache import ObtainError
 from tests.support.servers.detached import Running
-from tests.support.servers.obtaining import OBTAIN
+from tests.support.servers.obtaining import OBTAIN, ON_REQUEST
 from tests.support.servers.server import ServerError
 
 
@@ -44,12 +44,17 @@ def main() -> int:
     about = "Real servers, for tests and people."
     parser = argparse.ArgumentParser(prog="python -m tests.support.servers", description=about)
     parser.add_argument("verb", choices=["obtain", "start", "stop", "status"])
-    parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(OBTAIN)}; all of them if none is named")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"{', '.join(OBTAIN)}; if none is named, all but {', '.join(ON_REQUEST)}",
+    )
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(OBTAIN):
         parser.error(f"expected {', '.join(OBTAIN)}; found {', '.join(sorted(unknown))}")
     failed = 0
-    for name in asked.names or OBTAIN:
+    for name in asked.names or (each for each in OBTAIN if each not in ON_REQUEST):
         try:
             carry_out(asked.verb, name)
         except (ObtainError, ServerError) as trouble:

@@ -83,7 +83,7 @@ def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Generator[
 
 
 def log_file(name: str, keep: int = 100) -> Path:
-    """Give a new log file's path, and forget the oldest of those there are."""
+    """Return a new log file's path, and forget the oldest of those there are."""
     folder = home() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     logs = sorted(folder.glob("*.log"), key=lambda each: each.name.partition("-")[0])

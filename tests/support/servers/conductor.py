@@ -17,7 +17,7 @@ CONDUCTOR = Part("conductor", "3.32.3", "conductor-server-boot.jar")
 
 
 def classes() -> Part:
-    """Give the classes that Conductor loads, as this Java maps them: nearly half of a start is spent on loading them.
+    """Return the classes that Conductor loads, as this Java maps them: nearly half of a start is spent on loading them.
 
     Processor time to a healthy server: 20.1 and 21.0 s without, 11.6 and 11.7 s with it.
     """
@@ -39,7 +39,7 @@ class Conductor(Server):
 
     @property
     def api(self) -> str:
-        """Give the address that SDKs want."""
+        """Return the address that SDKs want."""
         return f"{self.url}/api"
 
     @property

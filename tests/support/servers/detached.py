@@ -13,6 +13,7 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
+from tests.support.servers.buckets import MinIO, VersityGW
 from tests.support.servers.cache import Report, home, locked, log_file
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.etcd import Etcd
@@ -21,7 +22,13 @@ from tests.support.servers.obtaining import OBTAIN
 from tests.support.servers.processes import birth
 from tests.support.servers.server import Server
 
-KINDS: Mapping[str, type[Server]] = {"lakefs": LakeFS, "conductor": Conductor, "etcd": Etcd}
+KINDS: Mapping[str, type[Server]] = {
+    "lakefs": LakeFS,
+    "conductor": Conductor,
+    "etcd": Etcd,
+    "versitygw": VersityGW,
+    "minio": MinIO,
+}
 PATIENCE = 30.0
 
 

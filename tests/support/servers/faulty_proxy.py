@@ -53,6 +53,7 @@ class Handling:
     """What becomes of one request: delayed, then held before the server, then lost or answered, held again, lost.
 
     ``lose_request``: the server never sees it. ``lose_answer``: the server did it, and the client is not told.
+    ``without``: fields of its head that the server never sees. ``refusal``: answered by the proxy, with this status.
     """
 
     delay: float = 0.0
@@ -60,6 +61,8 @@ class Handling:
     lose_request: bool = False
     after: Gate | None = None
     lose_answer: bool = False
+    without: frozenset[str] = frozenset()
+    refusal: int | None = None
 
 
 PASS: Final = Handling()
@@ -207,7 +210,11 @@ class FaultyProxy:
             await _held(handling.before)
             if handling.lose_request:
                 return False
-            answer, more = await self._ask(request, head + body)
+            if handling.refusal is not None:
+                writer.write(f"HTTP/1.1 {handling.refusal} Refused\r\nContent-Length: 0\r\n\r\n".encode())
+                await writer.drain()
+                return True
+            answer, more = await self._ask(request, _without(head, handling.without) + body)
             await _held(handling.after)
             if handling.lose_answer:
                 return False
@@ -234,6 +241,11 @@ class FaultyProxy:
             return answer, b"connection: close" not in head.lower()
         finally:
             writer.close()
+
+
+def _without(head: bytes, fields: frozenset[str]) -> bytes:
+    lines = head.split(b"\r\n")
+    return b"\r\n".join(each for each in lines if each.partition(b":")[0].decode("latin-1").lower() not in fields)
 
 
 async def _held(gate: Gate | None) -> None:

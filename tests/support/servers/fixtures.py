@@ -11,11 +11,11 @@ from tests.support.servers.sharing import shared_conductor, shared_lakefs
 
 @pytest.fixture(scope="session")
 def lakefs_server() -> LakeFS:
-    """Give the run's lakeFS; each test makes a repository of its own on it."""
+    """Return the run's lakeFS; each test makes a repository of its own on it."""
     return shared_lakefs()
 
 
 @pytest.fixture(scope="session")
 def conductor_server() -> Conductor:
-    """Give the run's Conductor; each test uses task and workflow names of its own on it."""
+    """Return the run's Conductor; each test uses task and workflow names of its own on it."""
     return shared_conductor()

@@ -27,7 +27,7 @@ class LakeFS(Server):
 
     @property
     def namespaces(self) -> str:
-        """Say where repositories may put their data: ``f"{namespaces}/NAME"``."""
+        """Return where repositories may put their data: ``f"{namespaces}/NAME"``."""
         return "local://perago"
 
     @property

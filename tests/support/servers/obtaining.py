@@ -1,9 +1,9 @@
 """How each server is had: pinned, checked against a hash, made once.
 
 lakeFS has no package, so a program of one line that imports it is built. Its module is checked against the sum below,
-and everything it is built from against lakeFS's own ``go.sum``, which is inside that module. Conductor is one file,
-checked against its hash, then unpacked and its classes archived, each of which about halves its start. etcd
-comes with the development packages.
+and everything it is built from against lakeFS's own ``go.sum``, which is inside that module; the same goes for the two
+S3 servers, which have a program. Conductor is one file, checked against its hash, then unpacked and its classes
+archived, each of which about halves its start. etcd comes with the development packages.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests.support.servers.buckets import MINIO, VERSITYGW
 from tests.support.servers.cache import ObtainError, Report
 from tests.support.servers.commands import run
 from tests.support.servers.conductor import CONDUCTOR, Conductor, classes
@@ -38,6 +39,11 @@ import "github.com/treeverse/lakefs/cmd/lakefs/cmd"
 func main() { cmd.Execute() }
 """
 
+VERSITYGW_MODULE = f"github.com/versity/versitygw@v{VERSITYGW.version}"
+VERSITYGW_SUM = "h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc="
+MINIO_MODULE = f"github.com/minio/minio@v{MINIO.version}"
+MINIO_SUM = "h1:/qdoYujxF5MBLDMVLeiYJ/7fBa1HikX39Dvzb9Ji8pA="
+
 CONDUCTOR_ARTIFACT = f"org.conductoross:conductor-server:{CONDUCTOR.version}:jar:boot"
 CONDUCTOR_SHA256 = "6b1615a5beb82bbbfa05219d0f1b84440aa8c0bef1371662803ef5588d7d507b"
 MAVEN_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
@@ -53,6 +59,18 @@ def obtain_conductor(report: Report) -> Path:
     return found
 
 
+def obtain_versitygw(report: Report) -> Path:
+    program = f"{VERSITYGW_MODULE.partition('@')[0]}/cmd/versitygw"
+    return VERSITYGW.place(
+        lambda folder: _build(folder / VERSITYGW.file, VERSITYGW_MODULE, VERSITYGW_SUM, program, report), report
+    )
+
+
+def obtain_minio(report: Report) -> Path:
+    program = MINIO_MODULE.partition("@")[0]
+    return MINIO.place(lambda folder: _build(folder / MINIO.file, MINIO_MODULE, MINIO_SUM, program, report), report)
+
+
 def obtain_etcd(_report: Report) -> Path:
     found = Path(sys.executable).with_name("etcd")
     if not found.is_file():
@@ -64,23 +82,37 @@ OBTAIN: Mapping[str, Callable[[Report], Path]] = {
     "lakefs": obtain_lakefs,
     "conductor": obtain_conductor,
     "etcd": obtain_etcd,
+    "versitygw": obtain_versitygw,
+    "minio": obtain_minio,
 }
+#: What nobody gets who does not name it: a second S3 is worth minutes of building to ``make test-full`` only.
+ON_REQUEST = frozenset({"minio"})
 
 
 def _build_lakefs(folder: Path, report: Report) -> None:
-    program = go(report)
-    source, scrap = folder.parent / "source", folder.parent / "scrap"
+    source = folder.parent / "source"
     source.mkdir()
+    (source / "go.mod").write_text(GO_MOD, "utf-8")
+    (source / "main.go").write_text(MAIN_GO, "utf-8")
+    _build(folder / LAKEFS.file, LAKEFS_MODULE, LAKEFS_SUM, ".", report)
+
+
+def _build(made: Path, module: str, expected: str, program: str, report: Report) -> None:
+    """Build a program of a module, beside which ``source`` may hold what is to be built instead."""
+    go_program = go(report)
+    source, scrap = made.parents[1] / "source", made.parents[1] / "scrap"
+    source.mkdir(exist_ok=True)
     scrap.mkdir()
     # A Go of its own choosing, the user's flags and C compilers: each would make another program of it.
     settings = {"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false", "CGO_ENABLED": "0", "GOTMPDIR": str(scrap)}
-    said = run("downloading the source", [program, "mod", "download", "-json", LAKEFS_MODULE], source, report, settings)
-    module = json.loads(said)
-    demand("the module's sum", module["Sum"], LAKEFS_SUM)
-    (source / "go.mod").write_text(GO_MOD, "utf-8")
-    (source / "main.go").write_text(MAIN_GO, "utf-8")
-    (source / "go.sum").write_bytes((Path(module["Dir"]) / "go.sum").read_bytes())
-    build = [program, "build", "-mod=mod", "-trimpath", "-o", str(folder / LAKEFS.file), "."]
+    said = run("downloading the source", [go_program, "mod", "download", "-json", module], scrap, report, settings)
+    found = json.loads(said)
+    demand("the module's sum", found["Sum"], expected)
+    if not (source / "go.mod").exists():
+        path, _, version = module.partition("@")
+        (source / "go.mod").write_text(f"module {made.name}\n\ngo 1.26.4\n\nrequire {path} {version}\n", "utf-8")
+    (source / "go.sum").write_bytes((Path(found["Dir"]) / "go.sum").read_bytes())
+    build = [go_program, "build", "-mod=mod", "-trimpath", "-o", str(made), program]
     run("downloading and building, some minutes", build, source, report, settings)
 
 

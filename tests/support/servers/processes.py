@@ -54,7 +54,7 @@ def spawn(order: Order) -> subprocess.Popen[bytes]:
 
 @cache
 def _midwife(_process: int) -> SimpleQueue[tuple[Order, Future[subprocess.Popen[bytes]]]]:
-    """Give the queue of this process's thread; a forked child has the queue of its parent and no thread behind it."""
+    """Return the queue of this process's thread; a forked child has the queue of its parent and no thread behind it."""
     orders: SimpleQueue[tuple[Order, Future[subprocess.Popen[bytes]]]] = SimpleQueue()
 
     def serve() -> None:
@@ -70,7 +70,7 @@ def _midwife(_process: int) -> SimpleQueue[tuple[Order, Future[subprocess.Popen[
 
 
 def birth(pid: int) -> str | None:
-    """Say when a process was started, in words no later process of that number can have; ``None``: there is none.
+    """Return when a process was started, in words no later process of that number can have; ``None``: there is none.
 
     A number alone is not enough: after a restart of the machine or a wrap-around it is somebody else's.
     """
@@ -95,7 +95,7 @@ def _birth_by_ps(pid: int) -> str | None:
 
 
 def listens(pid: int, port: int) -> bool:
-    """Say whether that very process listens on the loopback port; where nobody can tell, believe it.
+    """Return whether that very process listens on the loopback port; where nobody can tell, believe it.
 
     Without this, somebody else's server on a port that was free a moment ago would be taken for ours.
     """

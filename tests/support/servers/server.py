@@ -46,16 +46,16 @@ class Described(Protocol):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """Give the program and its arguments."""
+        """Return the program and its arguments."""
 
     @abstractmethod
     def environment(self) -> Mapping[str, str]:
-        """Give the whole environment: nothing of the user's own settings reaches the server."""
+        """Return the whole environment: nothing of the user's own settings reaches the server."""
 
     @property
     @abstractmethod
     def settings(self) -> Mapping[str, str]:
-        """Give what a client must set to use the server, by the names its users know."""
+        """Return what a client must set to use the server, by the names its users know."""
 
 
 @define(kw_only=True)

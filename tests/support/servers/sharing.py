@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.servers.buckets import MINIO, VERSITYGW, MinIO, VersityGW
 from tests.support.servers.cache import Part, log_file
 from tests.support.servers.conductor import CONDUCTOR, Conductor
 from tests.support.servers.lakefs import LAKEFS, LakeFS
@@ -32,6 +33,22 @@ def shared_conductor() -> Conductor:
     """Give the run's Conductor. Whoever kills it starts a server of its own: others are on this one."""
     demand(CONDUCTOR)
     return _running(Conductor)
+
+
+@cache
+def shared_versitygw() -> VersityGW:
+    """Give the run's S3. Whoever kills it starts a server of its own: others are on this one."""
+    demand(VERSITYGW)
+    return _running(VersityGW)
+
+
+@cache
+def shared_minio() -> MinIO:
+    """Give the run's second S3, which takes minutes to build: those who have not asked for it do without."""
+    if not MINIO.is_there() and os.environ.get("PERAGO_MATRIX") != "full":
+        pytest.skip("a second S3 is for make test-full, or: python -m tests.support.servers obtain minio")
+    demand(MINIO)
+    return _running(MinIO)
 
 
 def demand(part: Part) -> None:

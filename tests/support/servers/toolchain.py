@@ -43,7 +43,7 @@ def java() -> str:
 
 @cache
 def java_fingerprint() -> str:
-    """Give what tells this Java from any other: an archive of classes serves only the one that made it."""
+    """Return what tells this Java from any other: an archive of classes serves only the one that made it."""
     asked = [java(), "-XshowSettings:properties", "-version"]
     said = subprocess.run(asked, capture_output=True, text=True, check=True).stderr  # noqa: S603  -version only
     properties = dict(re.findall(r"(java\.home|java\.vm\.version) = (.+)", said))

@@ -1,0 +1,9 @@
+"""Store and coordination port on plain object storage: S3 and what speaks it, Azure Blob Storage, Google Cloud."""
+
+from __future__ import annotations
+
+from perago_bucket.client import Connection
+from perago_bucket.coordination import BucketCoordination
+from perago_bucket.store import BucketStore
+
+__all__ = ["BucketCoordination", "BucketStore", "Connection"]

@@ -1,0 +1,100 @@
+"""``perago retry``: go on with a run from where it stopped."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perago_core.pipelines import Pipelines, PipelineView
+from perago_core.values import Target
+from perago_worker.api.registry import Registry
+from perago_worker.cli.console import AsJson, CommandError, messages
+from perago_worker.cli.finding import find_run_to_change
+from perago_worker.cli.project import Project, project_of
+from perago_worker.cli.run import leave_nothing_unaccepted
+from perago_worker.cli.work_off import follow, work_off
+from perago_worker.stack import head_of
+
+
+def retry(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="A run that failed, was cancelled, or that nobody works on any more.")],
+    *,
+    from_failed: Annotated[
+        bool,
+        typer.Option(
+            "--from-failed", help="From the step that failed, which is what it does; for scripts that say so."
+        ),
+    ] = True,
+    on: Annotated[
+        str, typer.Option(metavar="ORCHESTRATOR", help="Only let it go on and follow it there (local, conductor).")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a run from the step at which it stopped, here; steps that were accepted stay and do not run again."""
+    del from_failed
+    project = project_of(context)
+    if on:
+        project.overrides.setdefault("orchestrator", {})["kind"] = on
+    tasks = project.tasks()
+    pipelines = project.pipelines()
+    view = find_run_to_change(pipelines, run, running=False)
+    if view.succeeded:
+        raise CommandError(
+            f"{view.workflow_id} has completed: there is nothing to go on with; `perago run {view.name}`"
+        )
+    _require_tasks(view, tasks)
+    if not view.running:
+        _require_unmoved(project, view, tasks)
+
+    def begin() -> str:
+        if view.running:
+            messages.print("it has not ended: going on with it here")
+        else:
+            pipelines.retry(view.workflow_id)
+        return view.workflow_id
+
+    steps = _steps(project, pipelines, view)
+    if on:
+        follow(pipelines, begin(), steps).tell(as_json=as_json)
+    work_off(project, tasks, pipelines, begin, steps).tell(as_json=as_json)
+
+
+def _require_tasks(view: PipelineView, tasks: Registry) -> None:
+    last = view.attempts[-1] if view.attempts else None
+    if last is None:
+        raise CommandError(
+            f"no step of {view.workflow_id} has begun ({view.reason}); `perago run {view.name}` starts anew"
+        )
+    if not tasks:
+        raise CommandError("this project has no tasks; go to the folder of the project whose run it is")
+
+
+def _require_unmoved(project: Project, view: PipelineView, tasks: Registry) -> None:
+    """Refuse before any body runs what could not be published afterwards: the step's input is fixed, its branch moved.
+
+    Maintenance in between is no matter for tasks that allow it; whether it was only that, the fence decides.
+    """
+    if view.target is None or view.reached is None:
+        return
+    leave_nothing_unaccepted(project, view.target)
+    head = head_of(project.stack, view.target)
+    if head != view.reached and not any(each.over_maintenance for each in tasks.values()):
+        raise CommandError(_moved(view, view.target, head))
+
+
+def _moved(view: PipelineView, target: Target, head: str) -> str:
+    return (
+        f"{view.workflow_id} would go on from {str(view.reached)[:12]}, and {target} is at {head[:12]} by now: its "
+        f"result would be refused. `perago run {view.name}` starts anew from there; `perago history {target}` shows "
+        "what came between"
+    )
+
+
+def _steps(project: Project, pipelines: Pipelines, view: PipelineView) -> int:
+    """Say how many steps it has, for the bar."""
+    known = project.settings.pipelines.get(view.name)
+    if known is not None:
+        return len(known.all_steps)
+    return next((each.steps for each in pipelines.newest(1000) if each.workflow_id == view.workflow_id), 0) or 1

@@ -1,0 +1,129 @@
+"""Whether a branch holds what was accepted: every result, in the order of acceptance, once, and nothing between.
+
+The judge of ``perago verify``. It compares what the servers said and asks nobody. No message of a commit is read:
+whose commit one is that nobody accepted, the claims say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from itertools import pairwise
+
+from attrs import field, frozen
+
+from perago_core.value import Value, a, count, flag, line, many, text
+from perago_core.values import Claim, Commit, CommitRef, Target
+
+
+class Kind(Enum):
+    """What a commit of the branch is."""
+
+    ACCEPTED = "accepted"
+    UNDER_WAY = "under way"
+    KEPT = "never accepted, and kept by a person"
+    UNACCEPTED = "never accepted"
+    STRANGER = "a stranger's"
+    EARLIER = "before the first accepted result"
+
+
+@frozen(cache_hash=True, repr=False)
+class Accepted(Value):
+    """A result that counts: of which task, with which commit, and when.
+
+    ``made``: the task made that commit. One that changed nothing is accepted with its input, which may be any older
+    commit, and any number of tasks may be.
+    """
+
+    task_id: str = field(validator=text)
+    logical_task: str = field(validator=text)
+    ref: CommitRef = field(validator=text)
+    at: int = field(validator=count)
+    made: bool = field(default=True, validator=flag)
+
+
+@frozen(cache_hash=True, repr=False)
+class Facts(Value):
+    """What the servers said. ``commits`` begin with the head; ``whole``: the walk did not end at its limit.
+
+    ``accepted`` are in the order of acceptance. ``open_tasks`` are those of the claims that are not over. ``kept`` are
+    commits which nobody accepted and a person keeps.
+    """
+
+    target: Target = field(validator=a(Target))
+    commits: tuple[Commit, ...] = field(validator=many(a(Commit)))
+    whole: bool = field(validator=flag)
+    accepted: tuple[Accepted, ...] = field(validator=many(a(Accepted)))
+    claims: tuple[Claim, ...] = field(default=(), validator=many(a(Claim)))
+    open_tasks: frozenset[str] = field(default=frozenset[str](), validator=a(frozenset))
+    kept: frozenset[CommitRef] = field(default=frozenset[CommitRef](), validator=a(frozenset))
+
+
+@frozen(cache_hash=True, repr=False)
+class Finding(Value):
+    """One commit, what it is, and whose."""
+
+    commit: Commit = field(validator=a(Commit))
+    kind: Kind = field(validator=a(Kind))
+    whose: str = field(default="", validator=line)
+
+
+@frozen(cache_hash=True, repr=False)
+class Verdict(Value):
+    """Every commit that was judged, the head first, and one sentence for each broken promise."""
+
+    findings: tuple[Finding, ...] = field(validator=many(a(Finding)))
+    broken: tuple[str, ...] = field(validator=many(text))
+
+
+def judge(facts: Facts) -> Verdict:
+    """Compare what was accepted with what is there."""
+    places = {commit.ref: number for number, commit in enumerate(facts.commits)}
+    broken: list[str] = []
+    for each in facts.accepted:
+        if each.ref not in places:
+            unread = "" if facts.whole else f" within the {len(facts.commits)} commits that were read"
+            broken.append(
+                f"lost: task {each.task_id} was accepted with {each.ref}, which is not on {facts.target}{unread}"
+            )
+    there = [each for each in facts.accepted if each.ref in places]
+    made = [each for each in there if each.made]
+    for before, after in pairwise(made):
+        if places[after.ref] > places[before.ref]:
+            broken.append(f"out of order: {after.ref} was accepted after {before.ref} and lies before it")
+    oldest = max((places[each.ref] for each in there), default=-1)
+    refs = {each.ref: each for each in (*there, *made)}
+    findings = tuple(_judged(facts, commit, refs, older=number > oldest) for number, commit in enumerate(facts.commits))
+    broken += [_unaccepted(facts, each, made) for each in findings if each.kind is Kind.UNACCEPTED]
+    return Verdict(findings, (*broken, *_twice(made)))
+
+
+def _judged(facts: Facts, commit: Commit, accepted: Mapping[CommitRef, Accepted], *, older: bool) -> Finding:
+    found = accepted.get(commit.ref)
+    if found is not None:
+        return Finding(commit, Kind.ACCEPTED, found.logical_task)
+    if commit.ref in facts.kept:
+        return Finding(commit, Kind.KEPT)
+    for claim in facts.claims:
+        # A publication that landed a second time has the tree of the first and another parent.
+        if claim.tree == commit.tree and (claim.parent in commit.parents or not older):
+            kind = Kind.UNDER_WAY if claim.task_id in facts.open_tasks else Kind.UNACCEPTED
+            return Finding(commit, kind, claim.logical_task)
+    return Finding(commit, Kind.EARLIER if older else Kind.STRANGER)
+
+
+def _unaccepted(facts: Facts, finding: Finding, made: Iterable[Accepted]) -> str:
+    twice = [each.ref for each in made if each.logical_task == finding.whose]
+    also = f"; the result that was accepted is there as well, so {finding.whose} is there twice" if twice else ""
+    return f"never accepted: {finding.commit.ref} on {facts.target} was made for {finding.whose}{also}"
+
+
+def _twice(made: Iterable[Accepted]) -> tuple[str, ...]:
+    """Name tasks of which two results count."""
+    found: dict[str, CommitRef] = {}
+    broken: list[str] = []
+    for each in made:
+        first = found.setdefault(each.logical_task, each.ref)
+        if first != each.ref:
+            broken.append(f"twice: {each.logical_task} was accepted with {first} and with {each.ref}")
+    return tuple(broken)

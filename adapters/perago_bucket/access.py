@@ -12,11 +12,11 @@ from typing import BinaryIO, cast
 from attrs import frozen
 
 from perago_bucket import commits, manifest, staging
-from perago_bucket.answers import Refused, answer
+from perago_bucket.answers import answer
 from perago_bucket.client import Connection, Stream, bucket
 from perago_bucket.layout import DATA, Place, place_of
 from perago_bucket.layout import staging as staging_name
-from perago_core.answers import Answer
+from perago_core.answers import Answer, NotDoneError
 from perago_core.names import is_ignored, problem_of
 from perago_core.ports import Stored
 from perago_core.values import CommitRef, Target
@@ -63,7 +63,7 @@ class BucketSink:
         def work() -> None:
             if not is_ignored(path):
                 message = f"readers would take {path!r} for data: give a manifest a name that begins with '_' or '.'"
-                raise Refused(message)
+                raise NotDoneError(message)
             stored = put(self._place(), staging_name(self.name), path, BytesIO(manifest))
             staging.link(self._place(), self.target, self.name, {path: stored})
 
@@ -98,11 +98,11 @@ class BucketSource:
             found = manifest.found(place, commits.needed(place, self.ref).tree, path)
             if found is None:
                 message = f"no file {path!r} in commit {self.ref}"
-                raise Refused(message)
+                raise NotDoneError(message)
             opened = place.bucket.open(place.key(DATA, found.address))
             if opened is None:
                 message = f"the bytes of {path!r} in commit {self.ref} are gone: somebody else has deleted them"
-                raise Refused(message)
+                raise NotDoneError(message)
             # A reader with a buffer is a binary file; typeshed does not say so.
             return cast("BinaryIO", BufferedReader(Stream(opened), 1 << 20))
 
@@ -141,12 +141,12 @@ def _writable(path: str) -> str:
     problem = problem_of(path)
     if problem is not None:
         message = f"the path {path[:80]!r} cannot be stored: {problem}"
-        raise Refused(message)
+        raise NotDoneError(message)
     return path
 
 
 def _linkable(stored: Stored) -> Stored:
     if _ADDRESS.fullmatch(stored.address) is None:
         message = f"expected what a sink of this store has put, found the address {stored.address[:80]!r}"
-        raise Refused(message)
+        raise NotDoneError(message)
     return stored

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from obstore.exceptions import BaseError
 
-from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown
 
 T = TypeVar("T")
 
@@ -20,15 +20,11 @@ T = TypeVar("T")
 Problem = (BaseError, OSError, NotImplementedError, ValueError)
 
 
-class Refused(Exception):  # noqa: N818  it names an answer, not a mistake
-    """The store says no, and nothing has happened."""
-
-
 def answer(work: Callable[[], T]) -> Answer[T]:
     """Do the work; turn its result, or the exception it raised, into one of the three answers."""
     try:
         return Done(work())
-    except Refused as no:
+    except NotDoneError as no:
         return NotDone(str(no))
     except Problem as problem:
         return Unknown(described(problem))

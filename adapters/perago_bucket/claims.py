@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from attrs import evolve
 
 from perago_bucket import immutable, record
-from perago_bucket.answers import Refused
 from perago_bucket.layout import CLAIMS, Place, digest_of, key_of, task_key
 from perago_bucket.record import Claimed, Record
+from perago_core.answers import NotDoneError
 from perago_core.machine.codec import dumps, loads
 from perago_core.values import Claim, Target
 
@@ -112,5 +112,5 @@ def read(place: Place, made: Claimed) -> Claim:
     found = immutable.fetch(place, CLAIMS, made.name, lambda data: loads(data.decode(), Claim))
     if found is None:
         message = f"claim {made.name} in {place.folder} is gone: somebody else has deleted it"
-        raise Refused(message)
+        raise NotDoneError(message)
     return found

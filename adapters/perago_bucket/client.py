@@ -20,7 +20,7 @@ from attrs import field, frozen
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import MemoryStore, from_url
 
-from perago_bucket.answers import Refused
+from perago_core.answers import NotDoneError
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -187,4 +187,4 @@ def _opened(connection: Connection, retries: int) -> ObjectStore:
         return opened(connection.url, client_options=client, retry_config=repeated, **options)
     except Exception as error:  # noqa: BLE001  of a kind for each cloud, all of them mistakes in what was given
         message = f"{connection.url} cannot be opened: {str(error).partition(chr(10))[0]}"
-        raise Refused(message) from None
+        raise NotDoneError(message) from None

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 
 from perago_bucket import immutable
-from perago_bucket.answers import Refused
 from perago_bucket.layout import COMMITS, Place
+from perago_core.answers import NotDoneError
 from perago_core.values import Commit, CommitRef
 
 
@@ -35,7 +35,7 @@ def needed(place: Place, ref: CommitRef) -> Commit:
     found = look(place, ref)
     if found is None:
         message = f"no commit {ref} in {place.folder}: give the full id of a commit that exists"
-        raise Refused(message)
+        raise NotDoneError(message)
     return found
 
 

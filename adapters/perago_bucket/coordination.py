@@ -17,11 +17,11 @@ from typing import NoReturn, TypeVar
 from attrs import evolve
 
 from perago_bucket import immutable, manifest, record
-from perago_bucket.answers import Refused, answer
+from perago_bucket.answers import answer
 from perago_bucket.client import Connection, bucket
 from perago_bucket.layout import VALUES, Place, coordination_of
 from perago_bucket.record import Record
-from perago_core.answers import Answer
+from perago_core.answers import Answer, NotDoneError
 from perago_core.ports import Entry, Stored
 from perago_core.values import CommitRef
 
@@ -141,10 +141,10 @@ def _entry(place: Place, stored: Stored) -> Entry:
     value = immutable.fetch(place, VALUES, stored.address, lambda data: data.decode("utf-8", "surrogatepass"))
     if value is None:
         message = f"the value of {stored.path!r} is gone from {place.folder}: somebody else has deleted it"
-        raise Refused(message)
+        raise NotDoneError(message)
     return Entry(stored.path, value)
 
 
 def _without_leases(*_asked: object) -> NoReturn:
     message = f"a bucket has no leases: {_INSTEAD}"
-    raise Refused(message)
+    raise NotDoneError(message)

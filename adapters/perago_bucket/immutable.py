@@ -13,8 +13,8 @@ from collections.abc import Callable
 from secrets import token_hex
 from typing import Any, TypeVar
 
-from perago_bucket.answers import Refused
 from perago_bucket.layout import Place, digest_of, is_name
+from perago_core.answers import NotDoneError
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def fetch(place: Place, shelf: str, name: str, parse: Callable[[bytes], T]) -> T
         return None
     if not is_of(name, digest_of(found.data)):
         message = f"{key} does not hold what its name says: somebody has written over it"
-        raise Refused(message)
+        raise NotDoneError(message)
     value = parse(found.data)
     _kept.put((place.bucket, key), value, len(found.data))
     return value

@@ -18,8 +18,8 @@ import re
 
 from attrs import frozen
 
-from perago_bucket.answers import Refused
 from perago_bucket.client import Bucket
+from perago_core.answers import NotDoneError
 from perago_core.names import EVERY, escape, unescape
 from perago_core.values import Target
 
@@ -49,7 +49,7 @@ class Place:
         """Name the record of a branch. Staging names are no branches, so they share no name with one."""
         if branch.startswith(EVERY):
             message = f"expected a branch, found {branch!r}: names that begin with {EVERY!r} are for staging"
-            raise Refused(message)
+            raise NotDoneError(message)
         return self.key(BRANCHES, escape(branch))
 
     def branches(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def place_of(bucket: Bucket, repository: str) -> Place:
             f"{repository!r} is no repository name: use letters, digits, '.', '_' and '-', "
             "beginning with a letter or digit"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
     return Place(bucket, repository)
 
 
@@ -78,7 +78,7 @@ def staging(name: str) -> str:
     """Give a staging name back; refuse what is a target, or could be one."""
     if not name.startswith(EVERY) or _STAGING.fullmatch(name) is None:
         message = f"expected a staging name, found {name[:80]!r}: only publishing changes a target"
-        raise Refused(message)
+        raise NotDoneError(message)
     return name
 
 

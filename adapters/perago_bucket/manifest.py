@@ -20,8 +20,8 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from perago_bucket import immutable
-from perago_bucket.answers import Refused
 from perago_bucket.layout import NODES, Place, digest_of
+from perago_core.answers import NotDoneError
 from perago_core.ports import Stored
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ def merged(place: Place, base: str, ours: str, theirs: str) -> str:
     for path, (_, wanted) in differing(place, base, theirs).items():
         if path in mine and not _same(mine[path][1], wanted):
             message = f"{path!r} was changed on the target and in the staged commit: start again from the current head"
-            raise Refused(message)
+            raise NotDoneError(message)
         changes[path] = wanted
     return changed(place, ours, changes)
 
@@ -256,7 +256,7 @@ def _node(place: Place, name: str) -> _Node:
     node = immutable.fetch(place, NODES, name, _parsed)
     if node is None:
         message = f"range {name} of a manifest in {place.folder} is gone: somebody else has deleted it"
-        raise Refused(message)
+        raise NotDoneError(message)
     return node
 
 

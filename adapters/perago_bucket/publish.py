@@ -10,9 +10,9 @@ from __future__ import annotations
 from attrs import evolve
 
 from perago_bucket import claims, commits, manifest, record
-from perago_bucket.answers import Refused
 from perago_bucket.layout import Place
 from perago_bucket.record import Record
+from perago_core.answers import NotDoneError
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef
 
@@ -33,7 +33,7 @@ def _check(place: Place, found: Record, plan: PublishPlan) -> None:
         message = (
             f"expected head {plan.expected} on {plan.target}, found {found.head}: somebody moved it since it was read"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
     if plan.condition is Condition.HEAD_AND_CLAIM:
         _check_claim(place, found, plan)
     if plan.name is not None:
@@ -44,13 +44,13 @@ def _check(place: Place, found: Record, plan: PublishPlan) -> None:
                 f"expected staging name {plan.name} at {plan.commit}, found {seen}: "
                 "it was revoked, or is not this attempt's"
             )
-            raise Refused(message)
+            raise NotDoneError(message)
 
 
 def _check_claim(place: Place, found: Record, plan: PublishPlan) -> None:
     claim = plan.claim
     if claim is None:
-        raise Refused("expected a plan that carries the claim it is conditioned on, found none")
+        raise NotDoneError("expected a plan that carries the claim it is conditioned on, found none")
     if not claims.is_highest(found, claim):
         standing = claims.highest(place, found, claim)
         seen = "none" if standing is None else f"attempt {standing.number}, execution {standing.execution}"
@@ -58,7 +58,7 @@ def _check_claim(place: Place, found: Record, plan: PublishPlan) -> None:
             f"expected the claim of attempt {claim.number}, execution {claim.execution}, found {seen}: "
             "the task belongs to somebody else now"
         )
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def _merged(place: Place, found: Record, plan: PublishPlan) -> CommitRef:
@@ -71,6 +71,6 @@ def _merged(place: Place, found: Record, plan: PublishPlan) -> CommitRef:
     tree = manifest.merged(place, base, ours, staged.tree)
     if tree == ours:
         message = f"expected {plan.commit} to change {plan.target}, found nothing to merge"
-        raise Refused(message)
+        raise NotDoneError(message)
     by = dict(staged.metadata)["committer"]
     return commits.write(place, tree, (found.head,), staged.message, by)

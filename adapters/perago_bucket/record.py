@@ -20,9 +20,10 @@ from typing import TypeVar
 
 from attrs import evolve, field, frozen
 
-from perago_bucket.answers import Problem, Refused, described
+from perago_bucket.answers import Problem, described
 from perago_bucket.client import Bucket
 from perago_bucket.layout import Place
+from perago_core.answers import NotDoneError
 from perago_core.values import CommitRef
 
 T = TypeVar("T")
@@ -120,7 +121,7 @@ def create(place: Place, branch: str, head: CommitRef) -> None:
     """Make the branch, or refuse because there is one."""
     if not ensure(place, branch, head):
         message = f"branch {place.folder}/{branch} exists already: use it, or take another name"
-        raise Refused(message)
+        raise NotDoneError(message)
 
 
 def change(place: Place, branch: str, wanted: Change[T]) -> T:
@@ -137,10 +138,10 @@ def change(place: Place, branch: str, wanted: Change[T]) -> T:
             seen = _read(place, branch)
         if seen is None:
             message = f"expected branch {place.folder}/{branch}, found none: create it, or correct the target"
-            raise Refused(message)
+            raise NotDoneError(message)
         try:
             after, value = wanted(seen.record)
-        except Refused:
+        except NotDoneError:
             if is_fresh:
                 raise
             after = None
@@ -153,7 +154,7 @@ def change(place: Place, branch: str, wanted: Change[T]) -> T:
         if is_fresh:  # somebody is at work here: do not meet again
             time.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.005 * 2 ** min(turn, 10))))  # noqa: S311  no secret
     message = f"busy: {_ROUNDS} times somebody else changed {place.folder}/{branch} first. Nothing was done; try again."
-    raise Refused(message)
+    raise NotDoneError(message)
 
 
 def _swapped(place: Place, key: str, tag: str, record: Record) -> bool:

@@ -7,9 +7,9 @@ name that is on its way finds its condition broken, however late it arrives.
 from __future__ import annotations
 
 from perago_bucket import commits, manifest, record
-from perago_bucket.answers import Refused
 from perago_bucket.layout import Place, staging
 from perago_bucket.record import Name, Record
+from perago_core.answers import NotDoneError
 from perago_core.values import CommitRef, StagedRef, Target
 
 
@@ -20,7 +20,7 @@ def make(place: Place, target: Target, name: str, at: CommitRef) -> None:
     def add(found: Record) -> tuple[Record | None, None]:
         if staging(name) in found.names:
             message = f"{name} exists already: an execution never adopts what another left behind"
-            raise Refused(message)
+            raise NotDoneError(message)
         return found.with_name(name, begin), None
 
     record.change(place, target.branch, add)
@@ -88,5 +88,5 @@ def _standing(found: Record, name: str) -> Name:
     now = found.names.get(staging(name))
     if now is None:
         message = f"{name} is no staging name here: it was never opened, or it has been revoked or dropped"
-        raise Refused(message)
+        raise NotDoneError(message)
     return now

@@ -7,12 +7,12 @@ from io import BytesIO
 
 from perago_bucket import claims, commits, garbage, manifest, publish, record, staging
 from perago_bucket.access import BucketSink, BucketSource, put
-from perago_bucket.answers import Refused, answer
+from perago_bucket.answers import answer
 from perago_bucket.client import Connection, bucket
 from perago_bucket.layout import FIRST, Place, coordination_of, place_of
 from perago_bucket.probe import probe
 from perago_bucket.record import Record
-from perago_core.answers import Answer, Unknown
+from perago_core.answers import Answer, NotDoneError, Unknown
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import BranchCreator, ObjectCollector
@@ -91,7 +91,7 @@ class BucketStore(BranchCreator, ObjectCollector):
         """Try for real whether the bucket honours the conditions everything rests on."""
         try:
             tried = bucket(self._connection)
-        except Refused as wrong:  # says nothing of what the bucket can do
+        except NotDoneError as wrong:  # says nothing of what the bucket can do
             return Unknown(str(wrong))
         return probe(tried)
 

@@ -11,11 +11,10 @@ import pytest
 from attrs import evolve
 
 from perago_bucket import BucketStore
-from perago_bucket.answers import Refused
 from perago_bucket.client import bucket
 from perago_bucket.layout import place_of
 from perago_bucket.record import Name, Record, change, read
-from perago_core.answers import Done, NotDone, Unknown
+from perago_core.answers import Done, NotDone, NotDoneError, Unknown
 from perago_core.plan import PlanKind
 from perago_core.values import Backing
 from tests.conformance.support import FIRST, MAIN, attempt_at, done, head_of, parents_of
@@ -160,6 +159,6 @@ def test_a_change_that_always_meets_another_gives_up_and_says_so(memory: BucketH
         change(rival, MAIN.branch, lambda standing: (standing, None))
         return found.with_name("perago-mine", Name(ref, "tree")), None
 
-    with pytest.raises(Refused, match=r"busy: .* Nothing was done"):
+    with pytest.raises(NotDoneError, match=r"busy: .* Nothing was done"):
         change(mine, MAIN.branch, disturbed)
     assert memory.branches("lake") == {"main"}

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 from itertools import count, product
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from attrs import evolve, frozen
@@ -18,6 +18,8 @@ import perago_core.ledger
 import perago_core.recovery
 from perago_core import fence, ledger
 from perago_core.answers import Done, NotDone, Unknown
+from perago_core.attempt import messages as m
+from perago_core.attempt.run import PERFORM, Execution
 from perago_core.calls import Call
 from perago_core.errors import ProtocolError
 from perago_core.ledger import Intent, IntentState, Movement, Prepared, Settlement, SettlementKind, records
@@ -45,7 +47,8 @@ from perago_core.recovery import (
 )
 from perago_core.recovery.classify import AUTHORITIES, MOVEMENTS, Trail, authority, classify, next_look
 from perago_core.revocation import revoke
-from perago_core.values import Backing, Head, Maintained, Operation, Target, TaskStatus
+from perago_core.values import Backing, Head, Maintained, OnAbandoned, Operation, Target, TaskStatus
+from tests.core.attempts import make_attempt
 from tests.core.ledger_world import (
     DEAD,
     EU,
@@ -972,6 +975,30 @@ def test_one_doubtful_intent_does_not_keep_the_others_from_being_settled() -> No
     assert swept.unresolved == ("op-1",)
     assert settled_kind(world, "op-2") is K.NOT_PUBLISHED
     assert done(run(sweep(EU, Mode.SETTLE_ONLY, "recoverer"), world)).unresolved == ()
+
+
+@pytest.mark.clause("S-41")
+@pytest.mark.parametrize(
+    ("changes", "unresolved"),
+    [
+        pytest.param({}, (), id="a lower twin's intent is no obstacle"),
+        pytest.param({"number": 1}, ("op-1",), id="of equal rank it is"),
+        pytest.param({"number": 0}, ("op-1",), id="above its own rank it is"),
+        pytest.param({"logical_task": "w/other"}, ("op-1",), id="another task's is"),
+        pytest.param({"on_abandoned": OnAbandoned.REPLACE}, ("op-1",), id="to whoever replaces it is"),
+    ],
+)
+def test_an_adopting_attempt_goes_on_past_the_open_intent_of_a_lower_twin_and_of_nobody_else(
+    changes: dict[str, Any], unresolved: tuple[str, ...]
+) -> None:
+    """Only what the own claim outranks cannot publish after it; anything else that is open still may."""
+    world, _ = scene("running", "none")
+    twin = evolve(make_attempt(Backing.CONDITIONAL, ledger=True, adopts=True), target=MAIN, logical_task="w/step")
+    attempt = evolve(twin, **changes)
+    settle = PERFORM[m.SettleIntents](Execution.of(attempt), m.SettleIntents())
+    event = run(settle, world)
+    assert isinstance(event, m.IntentsSettled)
+    assert event.unresolved == unresolved
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from perago_bucket.client import bucket
 from perago_bucket.layout import Place, place_of
 from perago_bucket.record import change, read
 from perago_core import drive
-from perago_core.failpoints import Edge, Failpoint
 from perago_core.ports import Stored
 from perago_core.results import Completed
 from perago_core.values import Backing, CommitRef, OnAbandoned
@@ -54,15 +53,7 @@ def place(store: BucketHarness) -> Place:
 
 def spent(stack: Stack, proxy: FaultyProxy, at: CommitRef) -> Counter[str]:
     """Run one attempt as a worker does and count the requests of each call."""
-    counted: Counter[str] = Counter()
-    before = [0]
-
-    def count(point: Failpoint) -> None:
-        if point.edge is Edge.BEFORE:
-            before[0] = len(proxy.seen)
-        else:
-            counted[f"{point.port}.{point.method}"] += len(proxy.seen) - before[0]
-
+    counted, count = proxy.per_call()
     stack.orchestrator.start(("clean",), MAIN, at)
     (assignment,) = done(stack.orchestrator.port.poll("worker-1", ("clean",), 1))
     # One that adopts lists the claims once more before it works, which is one request.

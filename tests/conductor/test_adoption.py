@@ -9,10 +9,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from tests.support.crash.seeds import FULL
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.fixtures import lakefs_server
 from tests.support.servers.lakefs import LakeFS
-from tests.worker.projects import environment
+from tests.worker.projects import running_worker
 
 __all__ = ["lakefs_server"]
 
@@ -135,20 +134,9 @@ class Site:
             "ref": ref,
         }
 
-    @contextmanager
-    def worker(self, failpoint: str = "") -> Generator[subprocess.Popen[bytes]]:
+    def worker(self, failpoint: str = "") -> AbstractContextManager[subprocess.Popen[bytes]]:
         """Let a worker work until the end of the block."""
-        with (self.folder / "worker.log").open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-                [sys.executable, "-m", "perago_worker", "--project", str(self.folder), "worker"],
-                env=environment(PERAGO_FAILPOINT=failpoint),
-                stderr=log,
-            )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
+        return running_worker(self.folder, PERAGO_FAILPOINT=failpoint)
 
 
 @pytest.fixture

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from perago_core.values import CommitRef, TaskStatus
 from tests.conductor.deployment import Deployment, new_deployment
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.servers.conductor import Conductor
-from tests.worker.projects import MAIN, create, environment
+from tests.worker.projects import MAIN, create, running_worker
 
 
 @pytest.fixture
@@ -26,22 +23,6 @@ def deployment(tmp_path: Path, conductor_server: Conductor) -> Iterator[Deployme
     with new_deployment(tmp_path, conductor_server.api) as made:
         made.register()
         yield made
-
-
-@contextmanager
-def _worker(deployment: Deployment, *words: str) -> Generator[subprocess.Popen[bytes]]:
-    log = (deployment.project.folder / "worker.log").open("ab")
-    process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-        [sys.executable, "-m", "perago_worker", "--project", str(deployment.project.folder), "worker", *words],
-        env=environment(),
-        stderr=log,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        log.close()
 
 
 def _start(deployment: Deployment, name: str, ref: CommitRef, **params: object) -> str:
@@ -72,7 +53,7 @@ def _recovered(operator: Operator, pipeline: str) -> dict[str, Any] | None:
 
 def test_a_pipeline_is_started_there_and_followed_to_its_end(deployment: Deployment) -> None:
     create(deployment.stack)
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         ran = deployment.project.perago(
             "run", deployment.named("line"), "--param", "text=four", "--on", "conductor", "--json"
         )
@@ -110,7 +91,7 @@ def test_callers_of_either_generation_are_understood(deployment: Deployment, ope
         },
     }
     workflow = operator.call("POST", "/workflow", json=body).text
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         view = eventually(lambda: None if (seen := _view(deployment, workflow)).running else seen, "the end")
     assert view.succeeded, view
     assert view.output["sum"]["workspace"]["refType"] == "commit"
@@ -135,7 +116,7 @@ def test_a_pipeline_that_failed_is_recovered_by_a_workflow_of_its_own(
     deployment: Deployment, operator: Operator
 ) -> None:
     create(deployment.stack)
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         ran = deployment.project.perago("run", deployment.named("fail"), "--on", "conductor")
         assert ran.code == 1
         assert "there is no bread today" in ran.out
@@ -158,7 +139,7 @@ def test_a_publication_nobody_finished_is_rolled_back_by_the_recovery_of_its_pip
     workflow = _start(deployment, "line", first.value.commit.ref, text="x")
     failpoint = f"kill store.publish.after 1 {deployment.named('write')}"
     assert deployment.project.process("worker", PERAGO_FAILPOINT=failpoint).returncode == -signal.SIGKILL
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         operator.started.append(workflow)
         ended = eventually(lambda: _given_up(operator, deployment.named("line")), "the recovery to end")
     assert not _view(deployment, workflow).succeeded
@@ -191,7 +172,7 @@ def test_nobody_working_is_told(deployment: Deployment) -> None:
     workflow = _start(deployment, "sleep", first)
     view = eventually(lambda: seen if (seen := _view(deployment, workflow)).attempts else None, "a scheduled task")
     assert deployment.words().unattended(view) == (deployment.named("sleep"),)
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         eventually(lambda: not deployment.words().unattended(_view(deployment, workflow)), "a worker to ask")
 
 
@@ -200,7 +181,7 @@ def test_what_runs_is_living_and_what_ended_is_settled_only_when_nothing_can_bri
 ) -> None:
     first = create(deployment.stack)
     words = deployment.words()
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         done = _start(deployment, "line", first, text="x")
         eventually(lambda: not _view(deployment, done).running, "the line to end")
         sleeping = _start(
@@ -246,7 +227,7 @@ def test_status_explain_log_timeline_and_gc_speak_of_a_run_on_conductor(deployme
 
 def test_a_stopped_workflow_ends_its_attempts(deployment: Deployment) -> None:
     first = create(deployment.stack)
-    with _worker(deployment):
+    with running_worker(deployment.project.folder):
         workflow = _start(deployment, "sleep", first)
         eventually(lambda: any(each.worker_id for each in _view(deployment, workflow).attempts), "the sleeper to begin")
         deployment.words().stop(workflow, "nobody wants it any more")

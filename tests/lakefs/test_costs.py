@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from perago_core import drive
-from perago_core.failpoints import Edge, Failpoint
 from perago_core.names import staging_name
 from perago_core.results import Completed
 from perago_core.values import Backing, CommitRef, Target
@@ -29,15 +28,7 @@ BACKINGS = (Backing.SOFT, Backing.CONDITIONAL)
 
 def spent(scene: Scene, proxy: FaultyProxy, store: LakeFSStore, number: int, backing: Backing) -> Counter[str]:
     """Publish once and count the requests of each call of the store."""
-    counted: Counter[str] = Counter()
-    before = [0]
-
-    def count(point: Failpoint) -> None:
-        if point.edge is Edge.BEFORE:
-            before[0] = len(proxy.seen)
-        else:
-            counted[f"{point.port}.{point.method}"] += len(proxy.seen) - before[0]
-
+    counted, count = proxy.per_call()
     scene.input = scene.head()
     attempt = scene.attempt(1, backing, task=f"cost/{number}")
     outcome = scene.run(attempt, {"data.txt": b"%d" % number}, count, store)

@@ -178,6 +178,22 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 @contextmanager
+def running_worker(folder: Path, *words: str, **variables: str) -> Generator[subprocess.Popen[bytes]]:
+    """Let a worker of the project work until the end of the block, then kill it; ``worker.log`` has what it logs."""
+    with (folder / "worker.log").open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603  our own interpreter and code
+            [sys.executable, "-m", "perago_worker", "--project", str(folder), *words, "worker"],
+            env=environment(**variables),
+            stderr=log,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
 def new_project(folder: Path, tasks: str = TASKS, more: str = "") -> Generator[Project]:
     """Write a project. Its tasks are a module of their own name, so that each project has its own."""
     module = f"project_tasks_{next(_NUMBERS)}"

@@ -14,27 +14,15 @@ import pytest
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_core.answers import Done, Unknown
 from perago_etcd.coordination import EtcdCoordination
+from tests.support.hostile.conductor import TASK
 
-GOOD: dict[str, Any] = {
-    "taskId": "task-1",
-    "taskType": "write",
-    "workflowInstanceId": "wf-1",
-    "referenceTaskName": "write",
-    "status": "IN_PROGRESS",
-    "retryCount": 0,
-    "pollCount": 1,
-    "startTime": 1_700_000_000_000,
-    "inputData": {},
-    "responseTimeoutSeconds": 10,
-    "workerId": "w",
-}
 #: What one task of a poll may look like when something else wrote it.
 MALFORMED: dict[str, Any] = {
-    "an unknown status": GOOD | {"status": "PONDERING"},
-    "no start time": {name: value for name, value in GOOD.items() if name != "startTime"},
-    "no retry count": GOOD | {"retryCount": None},
-    "a start time in words": GOOD | {"startTime": "yesterday"},
-    "no workflow": GOOD | {"workflowInstanceId": None},
+    "an unknown status": TASK | {"status": "PONDERING"},
+    "no start time": {name: value for name, value in TASK.items() if name != "startTime"},
+    "no retry count": TASK | {"retryCount": None},
+    "a start time in words": TASK | {"startTime": "yesterday"},
+    "no workflow": TASK | {"workflowInstanceId": None},
     "null": None,
     "a list": [],
     "a number": 7,
@@ -74,7 +62,7 @@ def test_a_task_that_cannot_be_read_costs_that_task_and_not_those_that_came_with
 ) -> None:
     """Counterexample, seen: one such task ended the worker's loop, and nobody ran the good ones of its batch."""
     with (
-        answering(json.dumps([wrong, GOOD]).encode()) as url,
+        answering(json.dumps([wrong, TASK]).encode()) as url,
         closing(ConductorOrchestrator(url, poll_wait=0.0)) as orchestrator,
     ):
         polled = orchestrator.poll("w", ("write",), 2)

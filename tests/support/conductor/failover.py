@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
-from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from perago_core.pipelines import AttemptView
 from perago_core.values import TaskStatus
 from tests.conductor.deployment import Deployment, new_deployment
 from tests.support.conductor.operating import eventually
-from tests.worker.projects import create, environment
+from tests.worker.projects import create, running_worker
 
 #: Seconds of silence after which Conductor should give an attempt up, and for which a worker beats before it is killed.
 PATIENCE = 3
@@ -58,27 +57,8 @@ def failover(folder: Path, url: str, *, nudge: bool, limit: float) -> float:
                 return seconds
 
 
-@contextmanager
-def _worker(deployment: Deployment, *, nudge: bool) -> Generator[subprocess.Popen[bytes]]:
-    with (deployment.project.folder / "worker.log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603  our own interpreter and code
-            [
-                sys.executable,
-                "-m",
-                "perago_worker",
-                "--project",
-                str(deployment.project.folder),
-                *("--set", f"worker.nudge={str(nudge).lower()}"),
-                "worker",
-            ],
-            env=environment(),
-            stderr=log,
-        )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+def _worker(deployment: Deployment, *, nudge: bool) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    return running_worker(deployment.project.folder, "--set", f"worker.nudge={str(nudge).lower()}")
 
 
 def failovers(folder: Path, url: str, delays: Iterable[float], *, patience: int) -> list[float]:

@@ -24,6 +24,8 @@ from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
 
+from perago_core.failpoints import Edge, Failpoint, Reached
+
 PATIENCE = 30.0
 #: Longer than any head that a client or server of ours writes.
 LIMIT = 1 << 20
@@ -157,6 +159,20 @@ class FaultyProxy:
     ) -> Counter[str]:
         """Say how often each method and path was asked for, or whatever the shape makes of a request."""
         return Counter(shape(request) for request in list(self.seen))
+
+    def per_call(self) -> tuple[Counter[str], Reached]:
+        """Return how many requests each call of a port needed, and the hook of the driver that counts them."""
+        counted: Counter[str] = Counter()
+        before = 0
+
+        def count(point: Failpoint) -> None:
+            nonlocal before
+            if point.edge is Edge.BEFORE:
+                before = len(self.seen)
+            else:
+                counted[f"{point.port}.{point.method}"] += len(self.seen) - before
+
+        return counted, count
 
     def forget(self) -> None:
         """Count from nought again."""

@@ -121,18 +121,18 @@ def test_an_empty_frame_has_figures_too(spark: SparkSession, lake: Lake, via: An
 
 def test_nothing_is_observed_that_nobody_asked_for(spark: SparkSession) -> None:
     frame = spark.range(3)
-    watched, told = observing(frame, {})
+    watched, figures = observing(frame, {})
     assert watched is frame
-    assert told(3) == {}
+    assert figures.checked(3) == {}
 
 
 def test_rows_that_were_observed_and_not_sealed_are_refused(spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; only with Spark
 
-    watched, told = observing(spark.range(3), {"least": F.min("id")})
+    watched, figures = observing(spark.range(3), {"least": F.min("id")})
     watched.collect()
     with pytest.raises(DatasetError, match="as many rows observed as sealed: 4; found 3"):
-        told(4)
+        figures.checked(4)
 
 
 # ---- Schema checks as post-conditions: what was written is held against what was wanted, column by column.

@@ -39,11 +39,14 @@ from perago_spark.format.seal import dataset_of, discrepancy
 from perago_spark.source.options import FORMAT, ReadPlace, WritePlace
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 #: A column, an operation and a value: ``("day", ">=", date(2024, 5, 1))``, ``("country", "in", ["de", "fr"])``.
 Filter: TypeAlias = tuple[str, str, Any]
-_MODES: Final = ("append", "overwrite")
+Mode: TypeAlias = Literal["append", "overwrite", "overwrite_partitions"]
+_MODES: Final = ("append", "overwrite", "overwrite_partitions")
+#: Spark's own word for replacing only the partitions that are written.
+_DYNAMIC: Final = "spark.sql.sources.partitionOverwriteMode"
 _ROUTES: Final = ("arrow", "native")
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq,
@@ -58,8 +61,8 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 class Written:
     """The outcome of one write. ``changed`` is false if the data set already was what was written.
 
-    ``rows`` are those of this write: what an append has added, what an overwrite has left. ``columns`` are named with
-    their types, ``values`` are the figures that were observed.
+    ``rows`` are those of this write: what an append has added, what an overwrite has left, of the whole or in its
+    partitions. ``columns`` are named with their types, ``values`` are the figures that were observed.
     """
 
     name: str
@@ -129,7 +132,7 @@ class SparkDatasets:
         name: str,
         frame: DataFrame,
         *,
-        mode: Literal["append", "overwrite"] = "overwrite",
+        mode: Mode = "overwrite",
         partition_by: Sequence[str] = (),
         format: Literal["parquet"] = "parquet",  # noqa: A002  Spark's own word
         via: Literal["arrow", "native"] = "arrow",
@@ -138,12 +141,15 @@ class SparkDatasets:
     ) -> Written:
         """Write a data set to this execution's staging. Nobody sees it before the task is published.
 
+        ``mode="overwrite_partitions"`` replaces the partitions that the frame has rows of, once in a task, and leaves
+        the others. So does ``"overwrite"`` with ``partition_by`` where Spark's own setting asks for it
+        (``spark.sql.sources.partitionOverwriteMode=dynamic``).
         ``via="native"`` lets Spark's own Parquet writer do it: faster, and it sees equal content only by equal files.
         ``rows`` is a promise about their number (``contracts``); ``observe`` takes figures on the way (``observed``).
         """
         if mode not in _MODES or via not in _ROUTES or format != "parquet":
             raise DatasetError(
-                "mode 'append' or 'overwrite', format 'parquet' and via 'arrow' or 'native'",
+                "mode 'append', 'overwrite' or 'overwrite_partitions', format 'parquet' and via 'arrow' or 'native'",
                 f"mode={mode!r}, format={format!r}, via={via!r}",
                 "Choose one",
             )
@@ -155,14 +161,21 @@ class SparkDatasets:
             )
         folder = layout.folder(self._scope.prefix, name)
         with self._writing(name):
-            observed_frame, figures = observing(frame, observe or {})
-            place = self._place(folder, tuple(partition_by))
-            self._save(observed_frame, place, mode, via)
-            written = self._outcome(name, place, mode)
+            by_partition = mode == "overwrite_partitions" or (
+                mode == "overwrite" and bool(partition_by) and self._is_dynamic()
+            )
+            # Partitions that are what they were are not staged: nothing but Spark then knows how many rows they have.
+            observed_frame, figures = observing(frame, observe or {}, count=by_partition)
+            place = evolve(self._place(folder, tuple(partition_by)), by_partition=by_partition)
+            spark_mode = "append" if by_partition else mode
+            self._save(observed_frame, place, spark_mode, via)
+            written = self._outcome(name, place, spark_mode)
+            if by_partition and not written.changed:
+                written = evolve(written, rows=figures.rows())
             if rows is not None:
                 rows.check(name, written.rows)
             columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
-            self._written[name] = evolve(written, columns=columns, values=figures(written.rows))
+            self._written[name] = evolve(written, columns=columns, values=figures.checked(written.rows))
         return self._written[name]
 
     def compact(self, name: str, *, file_bytes: int = FILE_BYTES) -> Written:
@@ -251,6 +264,10 @@ class SparkDatasets:
             frame = frame.sortWithinPartitions(*place.partition_by)
         frame.write.format(FORMAT).mode(mode).options(**place.options()).save()
 
+    def _is_dynamic(self) -> bool:
+        self._activate()
+        return str(self.spark.conf.get(_DYNAMIC, "static")).lower() == "dynamic"
+
     def _activate(self) -> None:
         """Make the session active in the calling thread; without one Spark does not find the data source."""
         from perago_spark.process.session import activate  # noqa: PLC0415  importable without Spark
@@ -291,10 +308,30 @@ def _column(column: str, operation: str, value: Any) -> Column:  # noqa: ANN401 
 _ROWS: Final = "perago rows"
 
 
-def observing(frame: DataFrame, wanted: Mapping[str, Column]) -> tuple[DataFrame, Callable[[int], dict[str, Any]]]:
-    """Return the frame with figures observed, and a function from the number of rows written to those figures."""
-    if not wanted:
-        return frame, lambda _rows: {}
+@frozen
+class Figures:
+    """What Spark observes while it writes; ``None`` where nothing was asked for."""
+
+    observation: Observation | None
+
+    def rows(self) -> int:
+        """Return how many rows were written."""
+        assert self.observation is not None, "asked for by whoever wants their number"
+        return int(cast("int", self.observation.get[_ROWS]))
+
+    def checked(self, rows: int) -> dict[str, Any]:
+        """Return the figures; refuse them if they are not those of so many rows."""
+        if self.observation is None:
+            return {}
+        if self.rows() != rows:
+            raise DatasetError(f"as many rows observed as sealed: {rows}", str(self.rows()), "Try the task again")
+        return {name: value for name, value in self.observation.get.items() if name != _ROWS}
+
+
+def observing(frame: DataFrame, wanted: Mapping[str, Column], *, count: bool = False) -> tuple[DataFrame, Figures]:
+    """Return the frame with figures observed, and where they will be found. ``count``: at least that of its rows."""
+    if not wanted and not count:
+        return frame, Figures(None)
     from pyspark.sql import Observation  # noqa: PLC0415  importable without Spark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; as above
 
@@ -302,12 +339,4 @@ def observing(frame: DataFrame, wanted: Mapping[str, Column]) -> tuple[DataFrame
     watched = frame.observe(
         observation, F.count(F.lit(1)).alias(_ROWS), *(each.alias(name) for name, each in wanted.items())
     )
-
-    def figures(rows: int) -> dict[str, Any]:
-        found: dict[str, Any] = dict(observation.get)
-        counted = found.pop(_ROWS, None)
-        if counted != rows:
-            raise DatasetError(f"as many rows observed as sealed: {rows}", str(counted), "Try the task again")
-        return found
-
-    return watched, figures
+    return watched, Figures(observation)

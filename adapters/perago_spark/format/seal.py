@@ -1,7 +1,8 @@
 """The seal of one write: which files it has, and how many rows and bytes, under a name that readers of the data ignore.
 
-A data set is the sum of its seals: an append adds one, an overwrite removes those before it. So a write never has to
-read what another write of the same task has sealed, and sealing twice gives the same bytes under the same name.
+A data set is the sum of its seals: an append adds one, an overwrite removes those before it, and one of some partitions
+takes their files out of the seals of the input commit. So a write never has to read what another write of the same task
+has sealed, and sealing twice gives the same bytes under the same name.
 Reading a data set lists its folder, reads the seals and compares: a file that no seal names is refused.
 """
 
@@ -43,6 +44,11 @@ class DataFile:
     digest: int
     partition: dict[str, Any] = field(factory=dict[str, Any])
     ranges: dict[str, Range] = field(factory=dict[str, Range], converter=_ranges)
+
+    @property
+    def folder(self) -> str:
+        """The folder of its partition values; for data without partitions that of the data set."""
+        return self.path.rpartition("/")[0]
 
 
 @frozen

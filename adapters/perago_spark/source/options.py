@@ -46,7 +46,8 @@ class ReadPlace:
 class WritePlace:
     """One write to one data set of one staging name. ``source`` is the commit the staging name began at.
 
-    ``preserving``: the rows must be those that were there; only their files are others.
+    ``preserving``: the rows must be those that were there; only their files are others. ``by_partition``: the rows of
+    every partition value among those written replace what was there; other partitions stay.
     """
 
     source: Source
@@ -55,6 +56,7 @@ class WritePlace:
     write: str
     partition_by: tuple[str, ...] = ()
     preserving: bool = False
+    by_partition: bool = False
 
     def options(self) -> dict[str, str]:
         """Encode it as options."""
@@ -65,6 +67,7 @@ class WritePlace:
             "write": checked_write(self.write),
             "partitionBy": json.dumps(self.partition_by),
             "preserving": json.dumps(self.preserving),
+            "byPartition": json.dumps(self.by_partition),
         }
 
 
@@ -88,6 +91,7 @@ def write_place(options: Mapping[str, str]) -> WritePlace:
         checked_write(_needed(options, "write")),
         tuple(json.loads(options.get("partitionBy", "[]"))),
         json.loads(options.get("preserving", "false")),
+        json.loads(options.get("byPartition", "false")),
     )
 
 

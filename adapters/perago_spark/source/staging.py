@@ -6,18 +6,28 @@ gives the same staging name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from attrs import evolve
+
 from perago_core.ports import Stored
 from perago_spark.errors import DatasetError, value_or_raise
 from perago_spark.format import layout
 from perago_spark.format.compaction import check_preserved
 from perago_spark.format.schema import check_append, check_partitioning
-from perago_spark.format.seal import Dataset, Seal, dataset_of, total
+from perago_spark.format.seal import DataFile, Dataset, Seal, combined, dataset_of, total
 from perago_spark.source.options import WritePlace
 
 
 def check(place: WritePlace, schema: str, *, overwrite: bool) -> None:
     """Refuse what cannot become a data set, before a single row is written."""
     check_partitioning(schema, place.partition_by, place.folder)
+    if place.by_partition and not place.partition_by:
+        raise DatasetError(
+            f"partition_by, whose values say which part of {place.folder!r} is replaced",
+            "none",
+            "Name the columns, or write with mode='overwrite'",
+        )
     if overwrite:
         return
     before = dataset_of(place.source, place.folder)
@@ -41,25 +51,74 @@ def stage(place: WritePlace, seal: Seal, stored: tuple[Stored, ...], *, overwrit
     """Link these files and seal them, unless that would leave the content as it was."""
     staged: tuple[Stored, ...] = value_or_raise(place.sink.list(place.folder))
     before = dataset_of(place.source, place.folder)
+    name, mark = f"{place.folder}{seal.name}", f"{place.folder}{layout.MARK}"
+    gone: tuple[str, ...] = ()
+    smaller: tuple[Seal, ...] = ()
+    if place.by_partition:
+        _check_only_write(place, before, staged)
+        gone, smaller = _without(before, {each.folder for each in seal.files})
     if place.preserving:
         check_preserved(before, seal)
-    elif _changes_nothing(seal, before, staged, overwrite=overwrite):
+    elif _changes_nothing(seal, before, staged, overwrite=overwrite, by_partition=place.by_partition):
         return
-    if not overwrite:
+    if overwrite:
+        ours = {each.path for each in stored} | {name, mark}
+        gone = tuple(each.path for each in staged if each.path not in ours)
+    else:
         _check_kind(place, seal, staged)
-    name, mark = f"{place.folder}{seal.name}", f"{place.folder}{layout.MARK}"
-    ours = {each.path for each in stored} | {name, mark}
-    gone = tuple(each.path for each in staged if each.path not in ours) if overwrite else ()
     value_or_raise(place.sink.link(stored, gone))
-    if overwrite and before:
+    if (overwrite or gone) and before:
         value_or_raise(place.sink.seal(mark, place.write.encode()))
+    for each in smaller:
+        value_or_raise(place.sink.seal(f"{place.folder}{each.name}", each.document()))
     # Last, because a seal says that all it names is there.
     value_or_raise(place.sink.seal(name, seal.document()))
 
 
-def _changes_nothing(seal: Seal, before: Dataset, staged: tuple[Stored, ...], *, overwrite: bool) -> bool:
+def _without(before: Dataset, folders: set[str]) -> tuple[tuple[str, ...], tuple[Seal, ...]]:
+    """Return the paths that go with these partitions, and the seals of those writes of which a part stays."""
+    gone: list[str] = []
+    smaller: list[Seal] = []
+    for seal in before.seals:
+        kept = tuple(each for each in seal.files if each.folder not in folders)
+        if len(kept) == len(seal.files):
+            continue
+        gone += [each.path for each in seal.files if each.folder in folders]
+        gone.append(f"{before.folder}{seal.name}")
+        if kept:
+            smaller.append(evolve(seal, files=kept))
+    return tuple(gone), tuple(smaller)
+
+
+def _check_only_write(place: WritePlace, before: Dataset, staged: tuple[Stored, ...]) -> None:
+    """Refuse to replace partitions of what an earlier write of this task has staged: its seals cannot be read here."""
+    known = {each.write for each in before.seals} | {place.write}
+    others = (layout.seal_of(each.path) for each in staged)
+    if any(each is not None and each.write not in known for each in others):
+        raise DatasetError(
+            f"one write of {place.folder!r} in a task that replaces partitions of it",
+            "another one before it",
+            "Unite the frames and write them once",
+        )
+
+
+def _content(files: Iterable[DataFile]) -> dict[str, tuple[int, int]]:
+    """Return the rows of each partition and their digest."""
+    found: dict[str, tuple[int, int]] = {}
+    for each in files:
+        rows, digest = found.get(each.folder, (0, 0))
+        found[each.folder] = rows + each.rows, combined(digest, each.digest)
+    return found
+
+
+def _changes_nothing(
+    seal: Seal, before: Dataset, staged: tuple[Stored, ...], *, overwrite: bool, by_partition: bool
+) -> bool:
     if not before.seals:
         return False
+    if by_partition:
+        now = _content(seal.files)
+        return now == _content(each for each in before.files if each.folder in now)
     if not overwrite:
         return seal.rows == 0
     # Only if this task has not changed the data set before: then leaving it alone would keep that change.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
@@ -36,7 +36,8 @@ def dynamic(spark: SparkSession) -> Iterator[None]:
 def days(spark: SparkSession, **ids: tuple[int, ...]) -> DataFrame:
     """A frame with these rows for each day, spread over two tasks."""
     rows = [(number, day) for day, numbers in ids.items() for number in numbers]
-    return spark.createDataFrame(rows, "id long, day string").repartition(2)
+    frame: DataFrame = cast("Any", spark).createDataFrame(rows, "id long, day string")
+    return frame.repartition(2)
 
 
 def begun(runner: TaskRunner) -> None:
@@ -48,7 +49,9 @@ def begun(runner: TaskRunner) -> None:
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])
-def test_a_day_that_is_run_again_replaces_that_day_and_no_other(runner: TaskRunner, via: str) -> None:
+def test_a_day_that_is_run_again_replaces_that_day_and_no_other(
+    runner: TaskRunner, via: Literal["arrow", "native"]
+) -> None:
     """Tuesday is in two writes, of which other days stay; plain Spark reads the same from the files alone."""
     begun(runner)
     with runner.task() as ws:
@@ -57,7 +60,7 @@ def test_a_day_that_is_run_again_replaces_that_day_and_no_other(runner: TaskRunn
             days(ws.spark, tue=(30, 31, 32), thu=(70,)),
             partition_by=BY,
             mode="overwrite_partitions",
-            via=via,  # type: ignore[arg-type]  one of the two
+            via=via,
             observe={"greatest": _max_id()},
         )
     assert (written.rows, written.changed, dict(written.values)) == (4, True, {"greatest": 70})

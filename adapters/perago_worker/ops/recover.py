@@ -67,6 +67,11 @@ def report_alarms(target: Target, alarms: Iterable[str], instruments: Instrument
             log.warning("the lost result was not counted: %s", error)
 
 
+def open_intents(stack: Stack, target: Target) -> Answer[Swept]:
+    """Look at the open intents of one target, and settle nothing."""
+    return run(sweep(target, Mode.PROBE, "look"), stack.ports())
+
+
 @frozen
 class Unaccepted:
     """What is the head of a target although nobody accepted it, and, in words, why that may not be all of it."""
@@ -79,7 +84,7 @@ def unaccepted(stack: Stack, target: Target) -> Unaccepted:
     """Look for a head that nobody accepted. Without a ledger there is nowhere to look, and nothing is said."""
     if stack.coordination is None:
         return Unaccepted()
-    looked = run(sweep(target, Mode.PROBE, "look"), stack.ports())
+    looked = open_intents(stack, target)
     if not isinstance(looked, Done):
         return Unaccepted(unknown=(unknown_acceptance(target, f"the ledger cannot be read: {looked.reason}"),))
     # Who only looks defers and refuses what could not be read, and nothing else.

@@ -74,9 +74,9 @@
   };
   // What became of a publication of which no commit on the branch tells.
   const ASIDE = {
-    superseded: "another attempt of its task was accepted",
-    suppressed: "a later attempt kept it from being published",
-    "not published": "nothing was published",
+    superseded: "another publication took it over, or its place",
+    suppressed: "another attempt of its task was accepted",
+    "not published": "refused, or given up: nothing was published",
     "rolled back": "published, never accepted, and taken back",
     "accepted lost": "accepted, and not on the branch when it was looked for",
   };

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from functools import lru_cache
 
 from attrs import evolve, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.ledger.records import AUDITS, Audit, SettlementKind, Unreadable, decode
+from perago_core.ports import Entry
 from perago_core.recovery import Ending, Mode, Recovery, RecoveryOutcome, Swept, recover, sweep
 from perago_core.values import Target
 from perago_worker.logger import log
@@ -110,7 +112,13 @@ def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:
     found = stack.coordination.list(AUDITS)
     if not isinstance(found, Done):
         return found
-    return Done(tuple(decode(Audit, entry) for entry in found.value))
+    return Done(tuple(_audit(entry) for entry in found.value))
+
+
+@lru_cache(maxsize=50_000)
+def _audit(entry: Entry) -> Audit | Unreadable:
+    """Read one record. It never changes, and who looks every few seconds reads each one once."""
+    return decode(Audit, entry)
 
 
 def found_lost(records: Iterable[Audit | Unreadable], target: Target) -> tuple[Audit, ...]:

@@ -7,7 +7,7 @@ question that makes no sense. An unknown is never an empty list: the page shows 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perago_core.answers import Answer, Done
@@ -20,7 +20,7 @@ from perago_worker.cli.cancel import end_run
 from perago_worker.cli.console import CommandError, UnansweredError
 from perago_worker.cli.explain import describe_findings, findings_on
 from perago_worker.cli.finding import find_attempts
-from perago_worker.cli.history import Doubtful, commits_of, describe_commit, never_accepted
+from perago_worker.cli.history import commits_of, describe_commit, never_accepted
 from perago_worker.cli.logs import describe_log_line
 from perago_worker.cli.policy import describe_standing, standing_of
 from perago_worker.cli.project import Project, target_of
@@ -38,7 +38,6 @@ from perago_worker.version import version
 
 if TYPE_CHECKING:
     from perago_core.ports import Coordination
-    from perago_core.values import Commit
 
 Query: TypeAlias = Mapping[str, str]
 Data: TypeAlias = dict[str, Any]
@@ -152,20 +151,25 @@ class Endpoints:
         limit = _number(query, "limit", 50, _COMMITS)
         commits = commits_of(self._project, target, limit)
         doubtful = never_accepted(self._project, target)
-        shown = {each.ref for each in commits}
-        landed = [each for each in doubtful.settled if _landed(each, target) in shown]
-        aside = [each for each in doubtful.settled if _landed(each, target) is None and _before(each, target) in shown]
+        landed: dict[str, list[Audit]] = {each.ref: [] for each in commits}
+        aside: list[Data] = []
+        for each in doubtful.settled:
+            ref, before = _landed(each, target), _before(each, target)
+            if ref in landed:
+                landed[ref].append(each)
+            elif ref is None and before in landed:
+                aside.append({**_publication(each), "before": before})
         return {
             "target": str(target),
             "commits": [
                 {
                     **describe_commit(each, doubtful),
-                    "standing": _standing(each, doubtful, target),
-                    "publications": [_publication(record) for record in landed if _landed(record, target) == each.ref],
+                    "standing": _standing(doubtful.of(each), landed[each.ref]),
+                    "publications": [_publication(record) for record in landed[each.ref]],
                 }
                 for each in commits
             ],
-            "aside": [{**_publication(each), "before": _before(each, target)} for each in aside],
+            "aside": aside,
             "more": bool(commits[-1].parents),
             "unknown": list(doubtful.unknown),
         }
@@ -249,14 +253,13 @@ class Endpoints:
         return self._stack.coordination
 
 
-def _standing(commit: Commit, doubtful: Doubtful, target: Target) -> str:
+def _standing(never_accepted: bool | None, settled: Iterable[Audit]) -> str:  # noqa: FBT001  an answer of three
     """Say what the ledger knows of a commit. One without a record may be older than the ledger, or a stranger's."""
-    never = doubtful.of(commit)
-    if never:
+    if never_accepted:
         return "never accepted"
-    if any(each.kind.accepts and _landed(each, target) == commit.ref for each in doubtful.settled):
+    if any(each.kind.accepts for each in settled):
         return "accepted"
-    return "unknown" if never is None else "no record"
+    return "unknown" if never_accepted is None else "no record"
 
 
 def _landed(record: Audit, target: Target) -> str | None:

@@ -126,9 +126,12 @@
   /** Look again and again while this visit lasts; `look` returns the seconds until it should, or nothing to stop. */
   const live = async (mine, look) => {
     while (mine === visit) {
+      const asked = performance.now();
       const pause = await look();
       if (!pause) return;
-      await new Promise((go) => { setTimeout(go, pause * 1000); });
+      // What takes long to answer is asked for seldom.
+      const long = 5 * (performance.now() - asked);
+      await new Promise((go) => { setTimeout(go, Math.max(pause * 1000, long)); });
       while (document.hidden && mine === visit) await new Promise((go) => { setTimeout(go, 500); });
     }
   };

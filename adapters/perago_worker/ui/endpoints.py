@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from perago_core.answers import Answer, Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
 from perago_core.pipelines import Pipelines, PipelineView
 from perago_core.values import Claim, Target
 from perago_report import page
+from perago_worker.api.errors import UserError
 from perago_worker.cli.audit import describe_audit
 from perago_worker.cli.cancel import end_run
 from perago_worker.cli.console import CommandError, UnansweredError
@@ -39,6 +40,7 @@ from perago_worker.version import version
 if TYPE_CHECKING:
     from perago_core.ports import Coordination
 
+T = TypeVar("T")
 Query: TypeAlias = Mapping[str, str]
 Data: TypeAlias = dict[str, Any]
 
@@ -149,7 +151,7 @@ class Endpoints:
     def _history(self, query: Query) -> Data:
         target = self._target(query)
         limit = _number(query, "limit", 50, _COMMITS)
-        commits = commits_of(self._project, target, limit)
+        commits = self._there(target, lambda: commits_of(self._project, target, limit))
         doubtful = never_accepted(self._project, target)
         landed: dict[str, list[Audit]] = {each.ref: [] for each in commits}
         aside: list[Data] = []
@@ -176,7 +178,8 @@ class Endpoints:
 
     def _verify(self, query: Query) -> Data:
         target = self._target(query)
-        return describe_verdict(target, verify(self._stack, self._pipelines(), target))
+        found = self._there(target, lambda: verify(self._stack, self._pipelines(), target))
+        return describe_verdict(target, found)
 
     # ---- the cluster
 
@@ -201,7 +204,7 @@ class Endpoints:
 
     def _claims(self, query: Query) -> Data:
         target = self._target(query)
-        found: tuple[Claim, ...] = _done(self._stack.store.all_claims(target.repository), "the claims")
+        found = self._there(target, lambda: _done(self._stack.store.all_claims(target.repository), "the claims"))
         here = [each for each in found if each.target == target]
         return {"number": len(here), "claims": [_claim(each) for each in here[-_RECORDS:]]}
 
@@ -246,6 +249,17 @@ class Endpoints:
 
     def _target(self, query: Query) -> Target:
         return target_of(self._project, query.get("target", ""))
+
+    def _there(self, target: Target, look: Callable[[], T]) -> T:
+        """Look at a branch. Of one that is nowhere nothing can be read, and nothing about it is unknown."""
+        try:
+            return look()
+        except UserError:
+            head = self._stack.store.head(target)
+            if isinstance(head, Done) and head.value is None:
+                advice = "the first `perago run` makes it where the store is this project's own; else create it there"
+                raise CommandError(f"{target} is not there yet: {advice}") from None
+            raise
 
     def _coordination(self) -> Coordination:
         if self._stack.coordination is None:
@@ -304,7 +318,7 @@ def _number(query: Query, name: str, otherwise: int, most: int | None = None) ->
     return int(text) if most is None else min(int(text), most)
 
 
-def _done(answer: Answer[Any], what: str) -> Any:  # noqa: ANN401  whatever was asked for
+def _done(answer: Answer[T], what: str) -> T:
     if isinstance(answer, Done):
         return answer.value
     raise UnansweredError(f"{what} cannot be read: {answer.reason}")

@@ -291,8 +291,11 @@ class Pipelines(TaskDefinitions, Protocol):
         """Return the workflows that run or have ended, as far back as the orchestrator shows them."""
         ...
 
-    def newest(self, limit: int) -> tuple[RunLine, ...]:
-        """List so many runs, newest first."""
+    def newest(self, limit: int, skip: int = 0, *, name: str = "", states: Collection[str] = ()) -> tuple[RunLine, ...]:
+        """List so many runs, newest first, after the first ``skip``; only those of a name or in these states if given.
+
+        Costs what it shows: who looks at one page of ten thousand runs reads one page.
+        """
         ...
 
     def tasks_like(self, beginning: str) -> tuple[TaskName, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from attrs import frozen
@@ -202,14 +203,26 @@ class ConductorPipelines(Pipelines):
         """Return the newest of all that run or have ended."""
         return self._views(self._search(limit=_NEWEST))
 
-    def newest(self, limit: int) -> tuple[RunLine, ...]:
+    def newest(self, limit: int, skip: int = 0, *, name: str = "", states: Collection[str] = ()) -> tuple[RunLine, ...]:
         """List so many runs, newest first: what runs is always current, what has ended is as the index knows it."""
-        found = {each.workflow_id: each for each in (*self.running(), *self._views(self._search(limit=limit)))}
-        lines = (
+        if '"' in name:
+            return ()  # no workflow can be called so, and a query must not be
+        wanted = [f'workflowType = "{name}"'] * bool(name) + [f"status IN ({','.join(sorted(states))})"] * bool(states)
+        under_way = {
+            each.workflow_id: each
+            for each in self.running()
+            if name in {"", each.name} and (not states or each.status in states)
+        }
+        starts = {each.workflow_id: each.started_at for each in under_way.values()}
+        for each in self._summaries(" AND ".join(wanted), skip + limit):
+            starts.setdefault(each["workflowId"], _milliseconds(each.get("startTime")))
+        chosen = sorted(starts, key=lambda each: starts[each], reverse=True)[skip : skip + limit]
+        views = (under_way.get(each) or self.view(each) for each in chosen)
+        return tuple(
             RunLine(each.workflow_id, each.name, each.status, each.started_at, each.ended_at, len(each.output))
-            for each in found.values()
+            for each in views
+            if each is not None and (not states or each.status in states)
         )
-        return tuple(sorted(lines, key=lambda each: each.started_at, reverse=True)[:limit])
 
     def tasks_like(self, beginning: str) -> tuple[TaskName, ...]:
         """Name the attempts of the newest runs whose id begins like this."""
@@ -313,18 +326,22 @@ class ConductorPipelines(Pipelines):
 
     def _search(self, query: str = "", limit: int = 10_000) -> tuple[str, ...]:
         """Return the ids of workflows in the index, newest first."""
-        found: list[str] = []
+        return tuple(each["workflowId"] for each in self._summaries(query, limit))
+
+    def _summaries(self, query: str, limit: int) -> list[Document]:
+        """Return what the index says of workflows, newest first."""
+        found: list[Document] = []
         while len(found) < limit:
             page = self._ask(
                 self._transport.get,  # the library's search cannot be told an order
                 "/workflow/search",
                 query={"query": query, "start": len(found), "size": min(_PAGE, limit), "sort": "startTime:DESC"},
             )
-            ids: list[str] = [each["workflowId"] for each in page["results"]]
-            found += ids
-            if not ids or len(found) >= page["totalHits"]:
+            results: list[Document] = page["results"]
+            found += results
+            if not results or len(found) >= page["totalHits"]:
                 break
-        return tuple(found)
+        return found[:limit]
 
     def _last_poll(self, task: str) -> int:
         """Return when a worker last asked for tasks of this name, in milliseconds since the epoch; 0 for never."""
@@ -346,6 +363,14 @@ def _value(answer: Answer[Json]) -> Json:
     if isinstance(answer, Done):
         return answer.value
     raise OrchestratorError(answer.reason)
+
+
+def _milliseconds(moment: str | None) -> int:
+    """Read a moment as the index writes it; one it does not know is long ago."""
+    try:
+        return round(datetime.fromisoformat(moment).timestamp() * 1000) if moment else 0
+    except (TypeError, ValueError):
+        return 0
 
 
 def _target_of(given: Mapping[str, Any]) -> Target | None:

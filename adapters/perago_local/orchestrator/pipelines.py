@@ -134,7 +134,7 @@ class EmbeddedPipelines(Pipelines):
         found = (self.view(each.workflow_id) for each in self._orchestrator.workflows(None))
         return tuple(each for each in found if each is not None)
 
-    def newest(self, limit: int) -> tuple[RunLine, ...]:
+    def newest(self, limit: int, skip: int = 0, *, name: str = "", states: Collection[str] = ()) -> tuple[RunLine, ...]:
         """List so many runs, newest first."""
         return tuple(
             RunLine(
@@ -146,7 +146,7 @@ class EmbeddedPipelines(Pipelines):
                 each.done,
                 each.steps,
             )
-            for each in self._orchestrator.newest(limit)
+            for each in self._orchestrator.newest(limit, skip, name, states)
         )
 
     def tasks_like(self, beginning: str) -> tuple[TaskName, ...]:

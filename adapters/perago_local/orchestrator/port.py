@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from perago_core.answers import Answer, Done, NotDone
@@ -138,9 +138,11 @@ class SqliteOrchestrator(SqlitePort):
         """List the workflows in a state, by default the running ones; ``None``: all."""
         return self._do(lambda connection, _moment: views.workflows(connection, status))
 
-    def newest(self, limit: int) -> tuple[views.WorkflowLine, ...]:
-        """List so many workflows for an overview, newest first."""
-        return self._do(lambda connection, _moment: views.newest(connection, limit))
+    def newest(
+        self, limit: int, skip: int = 0, name: str = "", states: Collection[str] = ()
+    ) -> tuple[views.WorkflowLine, ...]:
+        """List so many workflows for an overview, newest first; of one name or in these states only, if given."""
+        return self._do(lambda connection, _moment: views.newest(connection, limit, skip, name, states))
 
     def tasks_like(self, beginning: str) -> tuple[views.TaskView, ...]:
         """List the attempts whose id begins like this."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from attrs import fields, frozen
@@ -147,14 +147,20 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
     )
 
 
-def newest(connection: sqlite3.Connection, limit: int) -> tuple[WorkflowLine, ...]:
-    """List workflows for an overview, newest first."""
+def newest(
+    connection: sqlite3.Connection, limit: int, skip: int = 0, name: str = "", states: Collection[str] = ()
+) -> tuple[WorkflowLine, ...]:
+    """List workflows for an overview, newest first; of one name or in these states only, if given."""
+    # Chosen first: steps and tasks are then counted for what is shown, not for every workflow there ever was.
     rows = connection.execute(
-        "SELECT id, name, status, reason, created_at, ended_at,"
-        " (SELECT count(*) FROM step WHERE step.workflow = workflow.id),"
-        " (SELECT count(*) FROM task WHERE task.workflow = workflow.id AND task.status = ?)"
-        " FROM workflow ORDER BY created_at DESC, id DESC LIMIT ?",
-        (TaskStatus.COMPLETED.value, limit),
+        "WITH chosen AS (SELECT id, name, status, reason, created_at, ended_at FROM workflow"
+        " WHERE ?1 IN ('', name) AND (?2 = '[]' OR status IN (SELECT value FROM json_each(?2)))"
+        " ORDER BY created_at DESC, id DESC LIMIT ?3 OFFSET ?4)"
+        " SELECT chosen.*,"
+        " (SELECT count(*) FROM step WHERE step.workflow = chosen.id),"
+        " (SELECT count(*) FROM task WHERE task.workflow = chosen.id AND task.status = ?5)"
+        " FROM chosen ORDER BY created_at DESC, id DESC",
+        (name, json.dumps(sorted(states)), limit, skip, TaskStatus.COMPLETED.value),
     ).fetchall()
     return tuple(WorkflowLine(row[0], row[1], WorkflowStatus(row[2]), *row[3:]) for row in rows)
 

@@ -46,6 +46,7 @@ COMMANDS = {
     "logs": Entry(
         _LOOK, "Show what the bodies of a run, of a step or of one attempt printed and logged; --follow shows it live."
     ),
+    "ui": Entry(_LOOK, "Show runs, branches and the cluster in a browser, live; read only unless --actions is given."),
     "status": Entry(_LOOK, "Show what runs, and with --all what ran."),
     "history": Entry(_LOOK, "Draw the branch: every publication, newest first."),
     "verify": Entry(

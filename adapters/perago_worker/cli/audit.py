@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind
-from perago_worker.cli.console import AsJson, CommandError, out, print_json
+from perago_worker.cli.console import AsJson, CommandError, UnansweredError, out, print_json
 from perago_worker.cli.project import project_of
 from perago_worker.ops.recover import audits
 
@@ -32,7 +32,7 @@ def audit(
         raise CommandError(f"expected --kind to be one of {', '.join(kinds)}; found {kind!r}")
     found = audits(project_of(context).stack)
     if not isinstance(found, Done):
-        raise CommandError(f"the ledger cannot be read: {found.reason}")
+        raise UnansweredError(f"the ledger cannot be read: {found.reason}")
     readable = [each for each in found.value if isinstance(each, Audit)]
     records = [
         each
@@ -42,24 +42,7 @@ def audit(
         and target in {"", *(str(move.target) for move in each.movements)}
     ]
     if as_json:
-        print_json(
-            [
-                {
-                    "operation": each.operation_id,
-                    "kind": each.kind.value,
-                    "task": each.task_id,
-                    "attempt": each.number,
-                    "worker": each.original_actor,
-                    "settled_by": each.actor,
-                    "at": each.at,
-                    "movements": [
-                        {"target": str(move.target), "before": move.before, "after": move.after}
-                        for move in each.movements
-                    ],
-                }
-                for each in records
-            ]
-        )
+        print_json([describe_audit(each) for each in records])
         return
     table = Table("when", "what", "task", "attempt", "target", "from", "to", box=None, pad_edge=False)
     for each in sorted(records, key=lambda record: record.at):
@@ -78,3 +61,19 @@ def audit(
     unreadable = len(found.value) - len(readable)
     if unreadable:
         raise CommandError(f"{unreadable} record(s) cannot be read by this version: upgrade it")
+
+
+def describe_audit(record: Audit) -> dict[str, Any]:
+    """Describe how one publication was settled."""
+    return {
+        "operation": record.operation_id,
+        "kind": record.kind.value,
+        "task": record.task_id,
+        "attempt": record.number,
+        "worker": record.original_actor,
+        "settled_by": record.actor,
+        "at": record.at,
+        "movements": [
+            {"target": str(move.target), "before": move.before, "after": move.after} for move in record.movements
+        ],
+    }

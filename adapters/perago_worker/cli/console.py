@@ -47,6 +47,10 @@ class CommandError(UserError):
     """What was asked for cannot be done; the message says why and what to do instead."""
 
 
+class UnansweredError(CommandError):
+    """What was asked for is not known now: somebody who knows does not answer. It follows neither yes nor no."""
+
+
 def teaching(command: Callable[P, None]) -> Callable[P, None]:
     """Turn mistakes and faults into one line on standard error."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from attrs import frozen
@@ -11,7 +11,7 @@ from rich.markup import escape
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
 from perago_core.values import Commit, Target
-from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
+from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
 from perago_worker.ops.recover import audits, unaccepted, unknown_acceptance
 
@@ -26,22 +26,12 @@ def history(
     """Draw the branch: every publication, newest first."""
     project = project_of(context)
     target = target_of(project, branch)
-    commits = _history(project, target, limit)
-    doubtful = _never_accepted(project, target)
+    commits = commits_of(project, target, limit)
+    doubtful = never_accepted(project, target)
     for sentence in doubtful.unknown:
         messages.print(f"[yellow]unknown:[/yellow] {escape(sentence)}")
     if as_json:
-        print_json(
-            [
-                {
-                    "ref": each.ref,
-                    "parents": list(each.parents),
-                    "message": each.message,
-                    "never_accepted": doubtful.of(each),
-                }
-                for each in commits
-            ]
-        )
+        print_json([describe_commit(each, doubtful) for each in commits])
         return
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
@@ -56,12 +46,16 @@ def history(
 
 
 @frozen
-class _Doubtful:
-    """The commits of which the ledger knows that nobody accepted them, and why it may know of more."""
+class Doubtful:
+    """The commits of which the ledger knows that nobody accepted them, and why it may know of more.
+
+    ``settled`` is how the publications to the branch were settled.
+    """
 
     refs: frozenset[str]
     unknown: tuple[str, ...]
     ledger: bool
+    settled: tuple[Audit, ...] = ()
 
     def of(self, commit: Commit) -> bool | None:
         """Say whether nobody accepted a commit; ``None`` where nobody can say."""
@@ -70,7 +64,7 @@ class _Doubtful:
         return False if self.ledger and not self.unknown else None
 
 
-def _never_accepted(project: Project, target: Target) -> _Doubtful:
+def never_accepted(project: Project, target: Target) -> Doubtful:
     """Ask the ledger which commits nobody accepted: the head, and what was kept."""
     looked = unaccepted(project.stack, target)
     heads = {each.unaccepted for each in looked.heads if each.unaccepted is not None}
@@ -78,20 +72,38 @@ def _never_accepted(project: Project, target: Target) -> _Doubtful:
     records = audits(project.stack)
     if not isinstance(records, Done):
         reason = f"the records of the ledger cannot be read: {records.reason}"
-        return _Doubtful(frozenset(heads), (*looked.unknown, unknown_acceptance(target, reason)), ledger)
+        return Doubtful(frozenset(heads), (*looked.unknown, unknown_acceptance(target, reason)), ledger)
+    settled = tuple(
+        each
+        for each in records.value
+        if isinstance(each, Audit) and any(move.target == target for move in each.movements)
+    )
     kept = {
         move.after
-        for each in records.value
-        if isinstance(each, Audit) and each.kind is SettlementKind.ABANDONED
+        for each in settled
+        if each.kind is SettlementKind.ABANDONED
         for move in each.movements
         if move.target == target and move.after is not None
     }
     unread = tuple(unknown_acceptance(target, str(each)) for each in records.value if isinstance(each, Unreadable))
-    return _Doubtful(frozenset({*kept, *heads}), (*looked.unknown, *unread), ledger)
+    return Doubtful(frozenset({*kept, *heads}), (*looked.unknown, *unread), ledger, settled)
 
 
-def _history(project: Project, target: Target, limit: int) -> tuple[Commit, ...]:
+def commits_of(project: Project, target: Target, limit: int) -> tuple[Commit, ...]:
+    """Read the newest commits of a branch."""
     found = project.stack.store.history(target, limit)
-    if not isinstance(found, Done) or not found.value:
-        raise CommandError(f"{target} cannot be read: {'no such branch' if isinstance(found, Done) else found.reason}")
+    if not isinstance(found, Done):
+        raise UnansweredError(f"{target} cannot be read: {found.reason}")
+    if not found.value:
+        raise CommandError(f"{target} cannot be read: no such branch")
     return found.value
+
+
+def describe_commit(commit: Commit, doubtful: Doubtful) -> dict[str, Any]:
+    """Describe one commit, and whether nobody accepted it."""
+    return {
+        "ref": commit.ref,
+        "parents": list(commit.parents),
+        "message": commit.message,
+        "never_accepted": doubtful.of(commit),
+    }

@@ -34,7 +34,7 @@ def logs(
     if not follow:
         told = [(each, line) for each in found.attempts for line in pipelines.log(each.task_id)]
         if as_json:
-            print_json([_data(*each) for each in told])
+            print_json([describe_log_line(*each) for each in told])
         for each in () if as_json else told:
             _print(*each)
         return
@@ -55,7 +55,7 @@ def _follow(pipelines: Pipelines, found: Attempts, *, as_json: bool) -> None:
                 lines = pipelines.log(each.task_id)
                 for line in lines[seen.get(each.task_id, 0) :]:
                     if as_json:
-                        out.print(json.dumps(_data(each, line)), markup=False)
+                        out.print(json.dumps(describe_log_line(each, line)), markup=False)
                     else:
                         _print(each, line)
                 seen[each.task_id] = len(lines)
@@ -66,7 +66,8 @@ def _follow(pipelines: Pipelines, found: Attempts, *, as_json: bool) -> None:
         raise typer.Exit(130) from None
 
 
-def _data(attempt: AttemptView, line: str) -> dict[str, object]:
+def describe_log_line(attempt: AttemptView, line: str) -> dict[str, object]:
+    """Describe a line of a log."""
     return {"step": attempt.step, "attempt": attempt.number, "task_id": attempt.task_id, "line": line}
 
 

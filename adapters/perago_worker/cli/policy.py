@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.policy import Changed, Decision, Policy, PolicyFailed
-from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
+from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of
 from perago_worker.config.settings import targets_of
 from perago_worker.ops.policy import Standing, next_decision, person, says_the_same, standing, write
@@ -33,10 +33,10 @@ def policy() -> None:
 def show(context: typer.Context, *, as_json: AsJson = False) -> None:
     """Show the stored decision: which backing, since which epoch, on what evidence, by whom and why; and who works."""
     project = project_of(context)
-    found = _standing(project)
+    found = standing_of(project)
     wanted = project.settings.fence.policy
     if as_json:
-        print_json({"policy": wanted, **_plain(found)})
+        print_json({"policy": wanted, **describe_standing(found)})
         return
     if found.decision is None:
         out.print(f"policy {wanted}; nothing is decided yet: the first worker that starts decides")
@@ -66,7 +66,7 @@ def set_policy(
     nothing is written, if one still works when the time is over.
     """
     project = project_of(context)
-    found = _standing(project)
+    found = standing_of(project)
     with messages.status("probing the store") if policy in {Policy.AUTO, Policy.ENABLE} else messages.status("looking"):
         wanted = next_decision(project.stack, policy, found.decision, who=who or person(), why=why)
     if isinstance(wanted, PolicyFailed):
@@ -87,7 +87,7 @@ def review(
 ) -> None:
     """Probe the store again and propose the next decision; with --write, write it as `perago policy set` does."""
     project = project_of(context)
-    found = _standing(project)
+    found = standing_of(project)
     if write_it and not why:
         raise CommandError("--write changes the policy of every worker: say why with --why 'the hook is installed'")
     with messages.status("probing the store"):
@@ -99,7 +99,7 @@ def review(
         return
     same = says_the_same(found.decision, wanted)
     if as_json:
-        print_json({**_plain(found), "proposed": None if same else _decision(wanted)})
+        print_json({**describe_standing(found), "proposed": None if same else _decision(wanted)})
         return
     if found.decision is not None:
         _tell(found.decision, "stands: ")
@@ -110,12 +110,13 @@ def review(
         out.print("write it with: perago policy review --write --why '...'")
 
 
-def _standing(project: Project) -> Standing:
+def standing_of(project: Project) -> Standing:
+    """Read the stored decision and the workers that are there."""
     if project.stack.coordination is None:
         raise CommandError("no coordination store is configured, so nothing is stored; set coordination.kind")
     found = standing(project.stack)
     if not isinstance(found, Done):
-        raise CommandError(f"the decision cannot be read: {found.reason}")
+        raise UnansweredError(f"the decision cannot be read: {found.reason}")
     return found.value
 
 
@@ -164,7 +165,8 @@ def _tell(decision: Decision, lead: str = "") -> None:
     out.print(f"{decision.evidence.value} by {decision.detector}{why}", markup=False)
 
 
-def _plain(found: Standing) -> dict[str, object]:
+def describe_standing(found: Standing) -> dict[str, object]:
+    """Describe the stored decision and the workers that are there."""
     behind = found.behind
     workers = [
         {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -113,20 +113,7 @@ def _find(stack: Stack, target: Target, operation: str) -> None:
 
 def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            [
-                {
-                    "operation": each.operation_id,
-                    "ending": each.ending.value,
-                    "kind": None if each.audit is None else each.audit.value,
-                    "reason": each.reason,
-                    "next": each.next_action,
-                    "alarm": each.alarm,
-                    "unaccepted": each.unaccepted,
-                }
-                for each in outcomes
-            ]
-        )
+        print_json([describe_outcome(each) for each in outcomes])
     elif not outcomes:
         out.print(f"{target}: no open intent; nothing to recover")
     else:
@@ -150,3 +137,16 @@ def _show_earlier_losses(stack: Stack, target: Target, shown: set[str]) -> None:
                 f"[yellow]earlier:[/yellow] the accepted result of task {escape(each.task_id)} was found lost by "
                 f"{escape(each.actor)}; see `perago audit`"
             )
+
+
+def describe_outcome(outcome: RecoveryOutcome) -> dict[str, Any]:
+    """Describe what became of one open intent."""
+    return {
+        "operation": outcome.operation_id,
+        "ending": outcome.ending.value,
+        "kind": None if outcome.audit is None else outcome.audit.value,
+        "reason": outcome.reason,
+        "next": outcome.next_action,
+        "alarm": outcome.alarm,
+        "unaccepted": outcome.unaccepted,
+    }

@@ -40,13 +40,7 @@ def retry(
     tasks = project.tasks()
     pipelines = project.pipelines()
     view = find_run_to_change(pipelines, run, running=False)
-    if view.succeeded:
-        raise CommandError(
-            f"{view.workflow_id} has completed: there is nothing to go on with; `perago run {view.name}`"
-        )
-    _require_tasks(view, tasks)
-    if not view.running:
-        _require_unmoved(project, view, tasks)
+    require_retriable(project, view, tasks)
 
     def begin() -> str:
         if view.running:
@@ -59,6 +53,17 @@ def retry(
     if on:
         follow(pipelines, begin(), steps).tell(as_json=as_json)
     work_off(project, tasks, pipelines, begin, steps).tell(as_json=as_json)
+
+
+def require_retriable(project: Project, view: PipelineView, tasks: Registry) -> None:
+    """Refuse what could not go on, before anything runs for it; take back what a failed attempt left unaccepted."""
+    if view.succeeded:
+        raise CommandError(
+            f"{view.workflow_id} has completed: there is nothing to go on with; `perago run {view.name}`"
+        )
+    _require_tasks(view, tasks)
+    if not view.running:
+        _require_unmoved(project, view, tasks)
 
 
 def _require_tasks(view: PipelineView, tasks: Registry) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from perago_core.verification import Kind
+from perago_core.values import Target
+from perago_core.verification import Kind, Verdict
 from perago_worker.cli.console import AsJson, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
 from perago_worker.ops.verify import verify as verified
@@ -28,17 +29,7 @@ def verify(
     with messages.status(f"comparing {target} with what was accepted"):
         verdict = verified(project.stack, project.pipelines(), target)
     if as_json:
-        print_json(
-            {
-                "target": str(target),
-                "holds": not verdict.broken,
-                "broken": list(verdict.broken),
-                "commits": [
-                    {"ref": each.commit.ref, "kind": each.kind.value, "task": each.whose or None}
-                    for each in verdict.findings
-                ],
-            }
-        )
+        print_json(describe_verdict(target, verdict))
     else:
         for each in verdict.findings:
             if each.kind in _NAMED:
@@ -50,3 +41,15 @@ def verify(
             results = "1 accepted result is" if number == 1 else f"{number} accepted results are"
             out.print(f"{target}: {results} there, in order, once, and nothing unaccepted lies between")
     raise typer.Exit(1 if verdict.broken else 0)
+
+
+def describe_verdict(target: Target, verdict: Verdict) -> dict[str, Any]:
+    """Describe what a branch was found to hold."""
+    return {
+        "target": str(target),
+        "holds": not verdict.broken,
+        "broken": list(verdict.broken),
+        "commits": [
+            {"ref": each.commit.ref, "kind": each.kind.value, "task": each.whose or None} for each in verdict.findings
+        ],
+    }

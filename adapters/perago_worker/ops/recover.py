@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from functools import lru_cache
 
 from attrs import evolve, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.ledger.records import AUDITS, Audit, SettlementKind, Unreadable, decode
+from perago_core.ports import Entry
 from perago_core.recovery import Ending, Mode, Recovery, RecoveryOutcome, Swept, recover, sweep
 from perago_core.values import Target
 from perago_worker.logger import log
@@ -67,6 +69,11 @@ def report_alarms(target: Target, alarms: Iterable[str], instruments: Instrument
             log.warning("the lost result was not counted: %s", error)
 
 
+def open_intents(stack: Stack, target: Target) -> Answer[Swept]:
+    """Look at the open intents of one target, and settle nothing."""
+    return run(sweep(target, Mode.PROBE, "look"), stack.ports())
+
+
 @frozen
 class Unaccepted:
     """What is the head of a target although nobody accepted it, and, in words, why that may not be all of it."""
@@ -79,7 +86,7 @@ def unaccepted(stack: Stack, target: Target) -> Unaccepted:
     """Look for a head that nobody accepted. Without a ledger there is nowhere to look, and nothing is said."""
     if stack.coordination is None:
         return Unaccepted()
-    looked = run(sweep(target, Mode.PROBE, "look"), stack.ports())
+    looked = open_intents(stack, target)
     if not isinstance(looked, Done):
         return Unaccepted(unknown=(unknown_acceptance(target, f"the ledger cannot be read: {looked.reason}"),))
     # Who only looks defers and refuses what could not be read, and nothing else.
@@ -105,7 +112,13 @@ def audits(stack: Stack) -> Answer[tuple[Audit | Unreadable, ...]]:
     found = stack.coordination.list(AUDITS)
     if not isinstance(found, Done):
         return found
-    return Done(tuple(decode(Audit, entry) for entry in found.value))
+    return Done(tuple(_audit(entry) for entry in found.value))
+
+
+@lru_cache(maxsize=50_000)
+def _audit(entry: Entry) -> Audit | Unreadable:
+    """Read one record. It never changes, and who looks every few seconds reads each one once."""
+    return decode(Audit, entry)
 
 
 def found_lost(records: Iterable[Audit | Unreadable], target: Target) -> tuple[Audit, ...]:

@@ -205,6 +205,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "silence": maybe_a(Refusal),
         "left_behind": (("workspace",), [["workspace"], "workspace", None]),
         "adopted": flag(value=False),
+        "faults": (("store.claim raised",), [["store.claim raised"], "store.claim raised", None]),
     },
 }
 

@@ -27,7 +27,7 @@ MISTAKES = {
     "the head is not looked at": (
         'branch["ref"] != plan.expected',
         "False",
-        "test_a_head_that_has_moved_is_refused_where_the_store_checks_it[merge]",
+        "test_a_head_that_has_moved_is_refused_where_the_store_checks_it[replace]",
     ),
     "a claim is lowered": (
         "same or stands.number >= claim.number",

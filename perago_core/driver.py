@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar, cast
 
-from attrs import Factory, define, fields
+from attrs import Factory, define, evolve, fields
 
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt.run import Execution, Interrupts, Observer
@@ -80,6 +80,8 @@ def _bytes(value: object) -> int:
 
 #: Told of every call with the seconds it took. Nothing it returns or raises is looked at.
 Timed: TypeAlias = Callable[[Call, float], object]
+#: Told of every fault of a port once, with the exception as it was raised. Nothing it returns or raises is looked at.
+Faulty: TypeAlias = Callable[[Call, Exception], object]
 
 T = TypeVar("T")
 
@@ -88,6 +90,9 @@ class Ports:
     """The ports of one execution, wrapped: every call is counted, has its failpoints, and answers one of three things.
 
     A port that raises has not answered. Whether its effect happened is unknown, and unknown is what the core is told.
+    A machine may find out what became of the call, or give up, and then says nothing of the exception: so ``faults``
+    keeps each, in words, and ``faulty`` is told of it with its traceback. What a port answers besides the three answers
+    is a fault too.
     """
 
     def __init__(
@@ -100,6 +105,7 @@ class Ports:
         coordination: Coordination | None = None,
         reached: Reached | None = None,
         timed: Timed | None = None,
+        faulty: Faulty | None = None,
     ) -> None:
         self._ports = {
             "orchestrator": orchestrator,
@@ -111,7 +117,9 @@ class Ports:
         self._clock: Any = clock  # its methods are coroutines for ``acall``
         self._reached = reached
         self._timed = timed
+        self._faulty = faulty
         self.meter = Meter()
+        self.faults: list[str] = []
 
     def call(self, call: Call) -> Answer[Any]:
         """Make one call of a synchronous port."""
@@ -122,7 +130,7 @@ class Ports:
         try:
             answer = method(*self._resolve(call))
         except Exception as error:  # noqa: BLE001  an exception is a missing answer, whatever its type
-            answer = _no_answer(call, error)
+            answer = self._fault(call, f"raised {type(error).__name__}: {error}", error)
         return self._leave(call, answer, self._clock.now() - began)
 
     async def acall(self, call: Call) -> Answer[Any]:
@@ -134,7 +142,7 @@ class Ports:
         try:
             answer = await method(*self._resolve(call))
         except Exception as error:  # noqa: BLE001  an exception is a missing answer, whatever its type
-            answer = _no_answer(call, error)
+            answer = self._fault(call, f"raised {type(error).__name__}: {error}", error)
         return self._leave(call, answer, await self._clock.now() - began)
 
     def _enter(self, call: Call) -> Callable[..., Any]:
@@ -152,8 +160,8 @@ class Ports:
 
     def _leave(self, call: Call, answer: object, took: float) -> Answer[Any]:
         if not _is_answer(answer):
-            found = type(answer).__name__
-            answer = Unknown(f"{call.port}.{call.method} answered {found}, not Done, NotDone or Unknown")
+            what = f"answered {type(answer).__name__}, not Done, NotDone or Unknown"
+            answer = self._fault(call, what, TypeError(what))
         answer = _plain(answer)
         self.meter.count(call, answer, took)
         if self._timed is not None:
@@ -162,6 +170,16 @@ class Ports:
         if self._reached is not None:
             self._reached(Failpoint(call.port, call.method, Edge.AFTER))
         return answer
+
+    def _fault(self, call: Call, what: str, error: Exception) -> Unknown:
+        """Keep what a port did instead of answering; a call that is made again and again tells of it once."""
+        fault = f"{call.port}.{call.method} {what}"
+        if fault not in self.faults:
+            self.faults.append(fault)
+            if self._faulty is not None:
+                with suppress(Exception):  # it watches, it does not decide
+                    self._faulty(call, error)
+        return Unknown(fault)
 
 
 def _is_answer(answer: object) -> TypeGuard[Answer[Any]]:
@@ -179,10 +197,6 @@ def _plain(answer: Answer[Any]) -> Answer[Any]:
     if isinstance(answer, Unknown) and type(answer) is not Unknown:
         return Unknown(answer.reason, answer.operations)
     return answer
-
-
-def _no_answer(call: Call, error: Exception) -> Answer[Any]:
-    return Unknown(f"{call.port}.{call.method} raised {type(error).__name__}: {error}")
 
 
 def run(dialogue: Dialogue[T], ports: Ports) -> T:
@@ -224,7 +238,8 @@ def drive(
     ``background`` keeps a lease alive beside the calls, by ``keep_alive``; without it only between them.
     """
     execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background)
-    return outcome(run(asking_again(execution.dialogue(), execution.asks_until), ports))
+    ended = outcome(run(asking_again(execution.dialogue(), execution.asks_until), ports))
+    return evolve(ended, faults=tuple(ports.faults))
 
 
 async def adrive(
@@ -238,7 +253,8 @@ async def adrive(
 ) -> Outcome:
     """Do what ``drive`` does, over ports whose methods are coroutines."""
     execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background)
-    return outcome(await arun(asking_again(execution.dialogue(), execution.asks_until), ports))
+    ended = outcome(await arun(asking_again(execution.dialogue(), execution.asks_until), ports))
+    return evolve(ended, faults=tuple(ports.faults))
 
 
 def keep_alive(keeper: Keeper, ports: Ports, wait: Callable[[float], bool]) -> None:

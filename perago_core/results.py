@@ -119,7 +119,9 @@ class Acceptance(Enum):
 class Outcome(Value):
     """What became of the execution. ``result`` is ``None`` for one that stays silent, not owning the attempt.
 
-    ``adopted``: what it reported is an earlier attempt's, or a twin's.
+    ``adopted``: what it reported is an earlier attempt's, or a twin's. ``faults``: what ports raised on the way, or
+    answered besides the three answers. The machine took each for *unknown*, so the reason given may be another one:
+    whose claim it was could not be found out, because `store.claim` has a mistake.
     """
 
     result: Result | None = field(validator=maybe(a(Completed, Failed, FailedTerminally)))
@@ -128,3 +130,4 @@ class Outcome(Value):
     silence: Refusal | None = field(default=None, validator=maybe(a(Refusal)))
     left_behind: tuple[str, ...] = field(default=(), validator=many(text))
     adopted: bool = field(default=False, validator=flag)
+    faults: tuple[str, ...] = field(default=(), validator=many(text))

@@ -23,6 +23,7 @@ from typing import Any
 from attrs import frozen
 
 from perago_conductor.orchestrator import ConductorOrchestrator
+from perago_conformance.support import MAIN, attempt_of
 from perago_core.answers import Done
 from perago_core.ports import Assignment
 from perago_core.results import Acceptance, Completed, Outcome
@@ -30,7 +31,6 @@ from perago_core.values import Backing, CommitRef
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.worker import Worker
 from perago_worker.stack import SystemClock
-from tests.conformance.support import MAIN, attempt_of
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.servers.conductor import CONDUCTOR, Conductor
 

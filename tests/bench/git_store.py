@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 from attrs import frozen
 
+from perago_conformance.support import attempt_at, done, head_of, plan_for, stage
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_local.git.store import GitStore
 from tests.conformance.implementations.git import GitHarness, git
-from tests.conformance.support import attempt_at, done, head_of, plan_for, stage
 
 FILES = {f"part-{index % 40}/{index}.csv": b"%d\n" % index for index in range(2000)}
 CHANGED = "part-7/1007.csv"

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from perago_conformance.support import done
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import hook
 from perago_lakefs.store import LakeFSStore
@@ -23,7 +24,6 @@ from tests.bench import lakefs_transfer
 from tests.bench.lakefs_others import others
 from tests.bench.lakefs_proxy import Proxy, proxy_for
 from tests.bench.lakefs_publication import EDITED, Editing, publish
-from tests.conformance.support import done
 from tests.support.lakefs.lake import Lake, numbered
 from tests.support.servers.environments import PackagesMissingError
 from tests.support.servers.lakefs import LAKEFS, LakeFS

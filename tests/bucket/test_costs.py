@@ -14,15 +14,15 @@ from perago_bucket import commits, manifest
 from perago_bucket.client import bucket
 from perago_bucket.layout import Place, place_of
 from perago_bucket.record import change, read
+from perago_conformance.harness import Stack
+from perago_conformance.suites.stack import ports as ports_of
+from perago_conformance.support import MAIN, attempt_of, done, head_of
 from perago_core import drive
 from perago_core.ports import Stored
 from perago_core.results import Completed
 from perago_core.values import Backing, CommitRef, OnAbandoned
-from tests.conformance.harness import Stack
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
-from tests.conformance.support import MAIN, attempt_of, done, head_of
-from tests.conformance.test_stack import ports as ports_of
 from tests.specs.costs import PUBLICATION, bucket_calls
 from tests.support.bucket.harness import BucketHarness, connection_to
 from tests.support.servers.buckets import VersityGW

@@ -14,11 +14,11 @@ from perago_bucket import BucketStore
 from perago_bucket.client import bucket
 from perago_bucket.layout import place_of
 from perago_bucket.record import Name, Record, change, read
+from perago_conformance.suites.store import prepared
+from perago_conformance.support import FIRST, MAIN, attempt_at, done, head_of, parents_of
 from perago_core.answers import Done, NotDone, NotDoneError, Unknown
 from perago_core.plan import PlanKind
 from perago_core.values import Backing
-from tests.conformance.support import FIRST, MAIN, attempt_at, done, head_of, parents_of
-from tests.conformance.test_store import prepared
 from tests.support.bucket.harness import BucketHarness, commit_as_stranger, connection_to
 from tests.support.servers.buckets import VersityGW
 from tests.support.servers.faulty_proxy import (

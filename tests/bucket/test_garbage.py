@@ -12,9 +12,8 @@ from attrs import evolve
 
 from perago_bucket import BucketCoordination, BucketStore, Connection
 from perago_bucket.client import Bucket, bucket
-from perago_core.plan import PlanKind
-from perago_core.values import Backing, CommitRef, Target
-from tests.conformance.support import (
+from perago_conformance.suites.store import prepared
+from perago_conformance.support import (
     FIRST,
     MAIN,
     attempt_at,
@@ -25,7 +24,8 @@ from tests.conformance.support import (
     plan_for,
     stage,
 )
-from tests.conformance.test_store import prepared
+from perago_core.plan import PlanKind
+from perago_core.values import Backing, CommitRef, Target
 from tests.support.bucket.harness import BucketHarness, connection_to
 from tests.support.servers.buckets import VersityGW
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from perago_conductor.orchestrator import ConductorOrchestrator
+from perago_conformance.support import MAIN, attempt_of, done
 from perago_core.attempt.state import is_current
 from perago_core.ports import Assignment
 from perago_core.results import Classification, Completed, Failed, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, TaskSnapshot
-from tests.conformance.support import MAIN, attempt_of, done
 from tests.support.conductor.operating import eventually
 
 FIRST_REF, NEXT_REF, LAST_REF = (CommitRef(letter * 40) for letter in "abc")

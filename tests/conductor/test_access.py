@@ -15,13 +15,13 @@ from attrs import define, field
 
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Access, Unreachable
+from perago_conformance.support import done
 from perago_core.answers import NotDone
 from perago_core.attempt.state import is_accepted
 from perago_worker.config.load import load
 from perago_worker.stack import StackError, open_stack
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.front import Asked, Word, fronted
-from tests.conformance.support import done
 from tests.support.conductor.operating import Operator
 from tests.support.etcd.server import Certificates
 from tests.support.servers.conductor import Conductor

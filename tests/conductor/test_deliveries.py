@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 
 from perago_conductor.orchestrator import ConductorOrchestrator
+from perago_conformance.support import done
 from perago_core.attempt.state import is_current
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FAILED, FIRST_REF, MAIN, catches, completed, four, polled, reload, wide
-from tests.conformance.support import done
 from tests.support.conductor.operating import Operator, eventually
 
 CAUGHT_BY_BOTH = (True, True)

@@ -6,13 +6,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from perago_conductor.orchestrator import ConductorOrchestrator
+from perago_conformance.support import done
 from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.stack import SystemClock
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
-from tests.conformance.support import done
 from tests.support.conductor.operating import Operator
 from tests.support.crash.seeds import FULL
 

@@ -11,13 +11,13 @@ from attrs import evolve
 
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Gone
+from perago_conformance.support import done
 from perago_core.answers import Done
 from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from perago_worker.folders.workspace import Limits
 from tests.conductor.attempts import FAILED, FIRST_REF, LAST_REF, MAIN, NEXT_REF, completed, polled, reload, wide
-from tests.conformance.support import done
 from tests.support.conductor.operating import Operator
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Unreachable
+from perago_conformance.support import done
 from perago_core.answers import NotDone, Unknown
 from perago_core.attempt.state import is_accepted
 from perago_core.values import TaskStatus
 from tests.conductor.attempts import FIRST_REF, LAST_REF, MAIN, completed, polled, reload, wide
 from tests.conductor.front import Asked, Word, fronted
-from tests.conformance.support import done
 from tests.support.conductor.operating import Operator
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.faulty_proxy import (

@@ -1,4 +1,16 @@
-"""Runs every suite on every implementation that joined (see ``harness``)."""
+"""Runs every suite of ``perago_conformance`` on every implementation that joined.
+
+An implementation joins by a file in ``implementations/`` that names it in one or more of these, and by nothing else:
+
+* ``STORES: Mapping[str, Opener[StoreHarness]]``
+* ``ORCHESTRATORS: Mapping[str, Opener[OrchestratorHarness]]``
+* ``COORDINATIONS: Mapping[str, Opener[CoordinationHarness]]``, and ``LEASES`` with those of them that have leases
+* ``WORKSPACES: Mapping[str, Opener[WorkspaceHarness]]``
+* ``STACKS: Mapping[str, Opener[Stack]]``
+
+One that runs on a server which the development packages do not bring also says ``NEEDS_SERVERS = True``: it is left out
+of ``make test`` and demanded by ``make test-servers``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.harness import CoordinationHarness, OrchestratorHarness, Stack, StoreHarness, WorkspaceHarness
+from perago_conformance.harness import CoordinationHarness, OrchestratorHarness, Stack, StoreHarness, WorkspaceHarness
 
 #: The fixture a test asks for, and where implementations name themselves for it.
 SHELVES = {

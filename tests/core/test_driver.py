@@ -25,6 +25,7 @@ from perago_core.results import Acceptance, Classification, Completed, Failed, O
 from perago_core.values import (
     Attempt,
     Backing,
+    Claim,
     CommitRef,
     Maintained,
     OnAbandoned,
@@ -309,6 +310,60 @@ def test_asynchronous_port_that_raises_has_not_answered() -> None:
     result = asyncio.run(adrive(world.attempt(1), Ports(**wrapped)))
     assert isinstance(result.result, Failed)
     assert "workspace.prepare raised OSError: prepare" in result.result.refusal.actual
+    assert result.faults[0] == "workspace.prepare raised OSError: prepare"
+
+
+class ClaimsBadly:
+    """A store with a mistake in one call: it raises there, or forgets to wrap what it found."""
+
+    def __init__(self, store: Any, mistake: Callable[[], object]) -> None:  # noqa: ANN401  whatever the world has
+        self._store, self._mistake = store, mistake
+
+    def claim(self, _claim: Claim) -> object:
+        return self._mistake()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+def test_a_mistake_in_a_port_is_in_the_outcome_also_where_the_machine_found_out_by_itself() -> None:
+    """Counterexample, seen: `{}["oops"]` in `claim` ended as "claim-lost ... nothing to do", the KeyError nowhere."""
+    told: list[tuple[str, Exception]] = []
+    for mistake, fault in (
+        (lambda: {}["oops"], "store.claim raised KeyError: 'oops'"),
+        (lambda: "a claim", "store.claim answered str, not Done, NotDone or Unknown"),
+    ):
+        world = World()
+        store = ClaimsBadly(world.store(), mistake)
+        ports = ports_with(world, store=store, faulty=lambda call, error: told.append((call.method, error)))
+        ended = drive(world.attempt(1, Backing.ATOMIC), ports)
+        assert ended.silence is not None
+        assert ended.silence.classification is Classification.CLAIM_LOST
+        assert ended.faults == (fault,)
+    (raised, answered) = told
+    assert (raised[0], type(raised[1]), raised[1].__traceback__ is not None) == ("claim", KeyError, True)
+    assert (answered[0], type(answered[1])) == ("claim", TypeError)
+
+
+def test_a_fault_that_comes_again_is_told_once_and_whoever_is_told_changes_nothing() -> None:
+    world, told = World(), list[Exception]()
+
+    def complain(_call: object, error: Exception) -> None:
+        told.append(error)
+        raise RuntimeError("the log is full")
+
+    store = ClaimsBadly(world.store(), lambda: {}["oops"])
+    ended = drive(
+        world.attempt(1, Backing.ATOMIC),
+        ports_with(world, store=store, faulty=complain),
+        attempt_until=lambda: world.clock().now() + 1.0,
+    )
+    assert (len(told), ended.faults) == (1, ("store.claim raised KeyError: 'oops'",))
+
+
+def test_an_attempt_without_a_mistake_has_no_faults() -> None:
+    world = World()
+    assert drive(world.attempt(1, Backing.ATOMIC), ports_with(world)).faults == ()
 
 
 def test_port_that_raises_or_answers_nonsense_is_unknown() -> None:

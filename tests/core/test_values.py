@@ -205,6 +205,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "silence": maybe_a(Refusal),
         "left_behind": (("workspace",), [["workspace"], "workspace", None]),
         "adopted": flag(value=False),
+        "faults": (("store.claim raised",), [["store.claim raised"], "store.claim raised", None]),
     },
 }
 
@@ -268,7 +269,7 @@ def test_every_class_is_tried(module: ModuleType) -> None:
 
 
 def test_the_number_of_malformed_values_is_known() -> None:
-    assert len(list(malformed())) == 596
+    assert len(list(malformed())) == 599
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from perago_conformance.attempts import pinned
 from perago_core.answers import Answer
 from perago_core.ports import Assignment, Orchestrator
 from perago_core.results import Result
@@ -12,7 +13,6 @@ from perago_core.values import Attempt, Backing, TaskSnapshot
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.worker import Worker
 from perago_worker.stack import SystemClock
-from tests.support.attempts import pinned
 from tests.support.crash.project import CrashProject, done, wait_for
 
 PATIENCE = 4.0

@@ -31,27 +31,33 @@ def test_the_pages_with_commands_are_played() -> None:
         f"{GUIDE}/howto/measure.md",
         f"{GUIDE}/howto/recover.md",
         f"{GUIDE}/howto/runs.md",
+        f"{GUIDE}/howto/write-a-store.md",  # by tests/people, with the built wheel
         f"{GUIDE}/tutorial.md",
     ]
 
 
 @pytest.mark.parametrize("page", ["tutorial", "howto/recover", "howto/runs", "howto/measure", "howto/counterexample"])
 def test_a_page_happens_as_it_is_written(page: str, tmp_path: Path) -> None:
-    for block in BLOCK.finditer(text(f"{GUIDE}/{page}.md")):
-        if block["language"] == "console":
-            play(block["body"], tmp_path)
-        elif named := NAME.match(block["body"]):
-            (tmp_path / named["name"]).write_text(block["body"], encoding="utf-8")
+    play_page(page, tmp_path)
     if (tmp_path / "test_words.py").exists():
         assert shell(f"{sys.executable} -m pytest -q -p no:cacheprovider test_words.py", tmp_path).returncode == 0
 
 
-def play(console: str, folder: Path) -> None:
+def play_page(page: str, folder: Path, binaries: Path = Path(sys.executable).parent) -> None:
+    """Write the files of a page and run its commands, in its order."""
+    for block in BLOCK.finditer(text(f"{GUIDE}/{page}.md")):
+        if block["language"] == "console":
+            play(block["body"], folder, binaries)
+        elif named := NAME.match(block["body"]):
+            (folder / named["name"]).write_text(block["body"], encoding="utf-8")
+
+
+def play(console: str, folder: Path, binaries: Path) -> None:
     """Run each command, and look for the lines after it in what it printed, in order."""
     printed, rest = "", ""
     for line in console.splitlines():
         if line.startswith("$ "):
-            ran = shell(line.removeprefix("$ "), folder)
+            ran = shell(line.removeprefix("$ "), folder, binaries)
             printed = rest = ran.stdout + ran.stderr
             assert ran.returncode == 0, f"{line}\n{printed}"
         else:
@@ -59,9 +65,8 @@ def play(console: str, folder: Path) -> None:
             assert found, f"{line!r} is not, or not in this order, in\n{printed}"
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def shell(command: str, folder: Path, binaries: Path = Path(sys.executable).parent) -> subprocess.CompletedProcess[str]:
     """Run a line as a user does who has the project's commands on the path."""
-    binaries = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
     return subprocess.run(  # noqa: S602  our own guide
         command, shell=True, cwd=folder, check=False, capture_output=True, text=True, timeout=300, env=environment

@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import Factory, define, evolve, field, frozen
 
+from perago_conformance.support import done
 from perago_core.answers import Answer, Done
 from perago_core.attempt.messages import BodyDone, BodyEvent
 from perago_core.driver import Ports, drive
@@ -24,7 +25,6 @@ from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, Target,
 from perago_lakefs import Connection, LakeFSStore
 from perago_lakefs.install import install
 from perago_simulation.ports import SimulatedWorld
-from tests.conformance.support import done
 from tests.core.world import CrashError
 from tests.support.lakefs.stranger import Stranger
 from tests.support.servers.lakefs import LakeFS

@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from perago_conformance.harness import Stack
+from perago_conformance.suites.stack import ports as ports_of
+from perago_conformance.support import attempt_of, done
 from perago_core import drive
 from perago_core.names import staging_name
 from perago_core.results import Completed
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import LakeFSStore
-from tests.conformance.harness import Stack
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
 from tests.conformance.implementations.lakefs import FENCED, LakeFSHarness
-from tests.conformance.support import attempt_of, done
-from tests.conformance.test_stack import ports as ports_of
 from tests.lakefs.scene import Scene
 from tests.specs.costs import REQUESTS, lakefs_calls
 from tests.support.servers.faulty_proxy import FaultyProxy

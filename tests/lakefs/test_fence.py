@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from attrs import evolve
 
+from perago_conformance.support import done, refused, unknown
 from perago_core import fence
 from perago_core.answers import Unknown
 from perago_core.garbage import Living, abandoned_names
@@ -17,7 +18,6 @@ from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, StagedRef, Target, claim_of
 from perago_lakefs import LakeFSStore, hook
 from perago_lakefs.install import install
-from tests.conformance.support import done, refused, unknown
 from tests.core.world import CrashError
 from tests.lakefs.scene import Scene, crashing, doing
 from tests.support.servers.faulty_proxy import LOSE_ANSWER, FaultyProxy, when

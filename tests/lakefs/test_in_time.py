@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from perago_conformance.support import done, refused
 from perago_core import fence
 from perago_core.answers import Unknown
 from perago_core.plan import PublishPlan
 from perago_core.values import Backing
-from tests.conformance.support import done, refused
 from tests.lakefs.scene import Scene
 from tests.lakefs.test_fence import planned, staged_by
 from tests.support.servers.faulty_proxy import (

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from perago_conformance.support import contents, done
 from perago_core.answers import Done
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.errors import WorkspaceError
 from perago_worker.folders.transfer_progress import Moved
 from tests.bench.lakefs_large import figures
-from tests.conformance.support import contents, done
 from tests.lakefs.test_sink import HARMLESS, HOOK
 from tests.support.lakefs.lake import WIDTH, Lake, numbered
 from tests.support.servers.faulty_proxy import LOSE_ANSWER, LOSE_REQUEST, FaultyProxy, Request, when

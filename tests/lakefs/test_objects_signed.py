@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import urllib3
 
+from perago_conformance.support import done, refused
 from perago_core.answers import Unknown
 from perago_lakefs.objects.transfer import LARGE
 from perago_lakefs.objects.write import PART
-from tests.conformance.support import done, refused
 from tests.lakefs.signing import Signing, signing
 from tests.support.lakefs.lake import Lake
 from tests.support.servers.faulty_proxy import LOSE_REQUEST, PASS, FaultyProxy, always, when

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from perago_conformance.support import done
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.values import Backing, Target
 from perago_lakefs import LakeFSStore
-from tests.conformance.support import done
 from tests.lakefs.peer import FailedError, Peer
 from tests.lakefs.scene import Scene, doing
 from tests.support.servers.faulty_proxy import LOSE_ANSWER, FaultyProxy, Gate, Handling, Request, when

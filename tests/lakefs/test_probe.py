@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from perago_conformance.support import done, refused
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.policy.messages import Capability
 from perago_lakefs import hook
-from tests.conformance.support import done, refused
 from tests.lakefs.gateway import Gateway
 from tests.lakefs.scene import Scene
 from tests.support.servers.faulty_proxy import (

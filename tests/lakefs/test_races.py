@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import pytest
 from attrs import evolve, frozen
 
+from perago_conformance.support import done
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.driver import run
@@ -24,7 +25,6 @@ from perago_core.names import staging_name
 from perago_core.results import Result
 from perago_core.revocation import revoke
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskStatus
-from tests.conformance.support import done
 from tests.lakefs.scene import Scene, ToldOrchestrator, doing
 from tests.support.crash.seeds import FULL
 from tests.support.servers.faulty_proxy import FaultyProxy, Gate, Handling, Request, at_random, when

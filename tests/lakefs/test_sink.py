@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 import pytest
 from attrs import evolve
 
+from perago_conformance.support import contents, done, refused
 from perago_core.answers import Answer, Unknown
 from perago_core.values import CommitRef
 from perago_lakefs.objects.sink import LakeFSSink, scratch_name
-from tests.conformance.support import contents, done, refused
 from tests.support.lakefs.lake import Lake, numbered, paths
 from tests.support.servers.sharing import shared_lakefs
 

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 from attrs import Factory, define, frozen
 
+from perago_conformance.support import attempt_at, done, plan_for
 from perago_core.answers import Answer, Done
 from perago_core.plan import PublishPlan
 from perago_core.values import Attempt, Backing, CommitRef, StagedRef, Target, claim_of
 from perago_local.git.store import GitStore
 from tests.conformance.implementations.git import GitHarness, git
-from tests.conformance.support import attempt_at, done, plan_for
 
 FILES = {"data/a.txt": b"alpha", "data/b.txt": b"beta", "keep.txt": b"keep"}
 Call: TypeAlias = Callable[[], Answer[Any]]

@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from attrs import define
 
+from perago_conformance.attempts import pinned
 from perago_core.answers import Answer, Done
 from perago_core.ports import Assignment
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStatus, WorkflowStep
-from tests.support.attempts import pinned
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from random import Random
 
 import pytest
 
+from perago_conformance.support import done
 from perago_core.answers import Done, NotDone
 from perago_core.names import task_prefix
 from perago_core.values import claim_of
 from tests.conformance.implementations.git import git
-from tests.conformance.support import done
 from tests.local.git_victims import Victim, victim
 from tests.local.git_world import ACTIONS, Case, GitWorld
 

@@ -19,6 +19,7 @@ import pygit2
 import pytest
 from attrs import evolve
 
+from perago_conformance.support import attempt_at, contents, done, plan_for, refused
 from perago_core.answers import Answer, Done, NotDone, Unknown, UnknownError
 from perago_core.names import target_prefix
 from perago_core.plan import Condition, PublishPlan
@@ -28,7 +29,6 @@ from perago_local.git.probe import probe
 from perago_local.git.repository import BIG
 from perago_local.git.store import GitStore
 from tests.conformance.implementations.git import commit_with_git, git
-from tests.conformance.support import attempt_at, contents, done, plan_for, refused
 from tests.local.git_victims import victim
 from tests.local.git_world import FILES, GitWorld, link
 

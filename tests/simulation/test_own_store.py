@@ -17,6 +17,7 @@ from perago_simulation.cli import app
 from perago_simulation.runs.path import RunPath
 from perago_simulation.world.capabilities import NEEDS, RELIES_ON, Capabilities, best_backing
 from perago_simulation.world.model import Model
+from perago_simulation.world.presets import PRESETS
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import FAILED
 
@@ -74,6 +75,52 @@ def test_flags_alone_answer_what_a_store_carries() -> None:
     assert "locked on your store" in result.stdout
     assert "This store carries `locked`." in result.stdout
     assert "Not `conditional`: it lacks conditional_merge" in result.stdout
+
+
+PLAIN = "conditional_merge,conditional_relocate"
+RETRIES = ["--environment", "retries after crashes", "--environment", "foreign writer"]
+
+
+@pytest.mark.parametrize(("flags", "under"), [(PLAIN, "atomic"), ("delta", "conditional")])
+def test_a_compare_and_set_of_the_head_is_asked_where_plans_name_the_head(flags: str, under: str) -> None:
+    """It keeps what was accepted and what a stranger did, and loses the clean end of a workflow."""
+    shown = CliRunner().invoke(app, ["ladder", "--store-can", flags, *RETRIES], env={"COLUMNS": "200"}).stdout
+    assert {"S-01", "S-02", "S-03", "S-04", "S-15"} <= kept(shown)
+    assert "Lost in 2 of 2: S-02b, a finished workflow ends with its own result (soonest in " in shown
+    assert f"which `soft` never tells it and `{under}` does" in shown
+
+
+def test_under_soft_the_same_store_loses_what_was_accepted_because_no_plan_names_a_head() -> None:
+    asked = ["ladder", "--store-can", PLAIN, "--environment", "foreign writer", "--backing", "soft"]
+    assert not {"S-01", "S-15"} & kept(CliRunner().invoke(app, asked, env={"COLUMNS": "200"}).stdout)
+
+
+def kept(shown: str) -> set[str]:
+    """Give what the ladder says holds in all environments."""
+    (line,) = [each for each in shown.splitlines() if each.startswith("Holds in all ")]
+    return set(line.partition(": ")[2].removesuffix(".").split(", "))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_answers_with_a_backing_and_says_by_which_calls(name: str) -> None:
+    asked = ["ladder", "--store-can", name, "--environment", "duplicate delivery"]
+    shown = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
+    assert shown.exit_code == 0
+    under = {"lakefs": "conditional", "delta": "conditional"}.get(name, "atomic")
+    carried = {"git": "atomic", "lakefs": "conditional", "delta": None}.get(name, "soft")
+    assert f"{under} on {name}" in shown.stdout
+    assert f"This store carries {f'`{carried}`' if carried else 'no backing at all'}." in shown.stdout
+    assert f"{name}: {PRESETS[name].says}" in shown.stdout
+
+
+def test_flags_after_a_preset_are_added_to_it_and_two_stores_are_refused() -> None:
+    claimed = ["ladder", "--environment", "duplicate delivery", "--store-can"]
+    shown = CliRunner().invoke(app, [*claimed, "s3-if-match,revocable_names,conditional_claim"], env={"COLUMNS": "200"})
+    assert "This store carries `atomic`." in shown.stdout
+    refused = CliRunner().invoke(app, [*claimed, "nessie,delta"], env={"COLUMNS": "200"})
+    assert (refused.exit_code, "a store is one of nessie, delta; name one" in refused.output) == (2, True)
+    unknown = CliRunner().invoke(app, [*claimed, "hudi"], env={"COLUMNS": "400"})
+    assert "or one of s3-if-match, nessie, iceberg-rest, delta, lakefs, git" in " ".join(unknown.output.split())
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from itertools import count, product
 import pytest
 from attrs import evolve, fields
 
+from perago_conformance.support import attempt_of
 from perago_core import Outcome, adrive, drive
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.failpoints import Failpoint
@@ -28,7 +29,6 @@ from perago_simulation.world.capabilities import NEEDS, Capabilities, best_backi
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import Request, World
 from perago_simulation.world.store import Store
-from tests.conformance.support import attempt_of
 
 MAIN = Target("lake", "main")
 

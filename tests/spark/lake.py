@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
+from perago_conformance.attempts import pinned
 from perago_core.answers import Answer, Done
 from perago_core.driver import Ports, drive
 from perago_core.names import staging_name
@@ -19,7 +20,6 @@ from perago_local.git.store import GitStore
 from perago_simulation.ports import SimulatedWorld
 from perago_spark import ReadPlace, SparkWorkspace, WritePlace
 from perago_spark.api.datasets import DatasetScope, SparkDatasets
-from tests.support.attempts import pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -88,6 +88,29 @@ def test_a_worker_that_is_told_to_stop_fails_what_has_not_begun_to_publish(worke
     worker.words.stop(workflow, "the test is over")
 
 
+def test_a_mistake_in_a_port_is_logged_with_its_traceback_and_told_with_the_outcome(
+    worker: Embedded, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else whoever writes a store reads that the claim is somebody else's, and there is nothing to do."""
+
+    stop = Stop()
+
+    def broken(*_: object) -> object:
+        stop.why = "it is not asked for as long as the heart beats"
+        raise KeyError("oops")
+
+    workflow = worker.start("write", worker.head())
+    store: Any = Faulty(worker.stack.store, claims=broken)
+    with caplog.at_level("INFO"):
+        worker.run(store=store, stopped=stop)
+    (logged,) = [each for each in caplog.records if each.exc_info]
+    assert logged.getMessage() == "store.claims did not answer, which is taken for unknown"
+    assert logged.exc_info is not None
+    assert isinstance(logged.exc_info[1], KeyError)
+    assert "On the way store.claims raised KeyError: 'oops'; see the worker's log." in caplog.text
+    worker.words.stop(workflow, "the test is over")
+
+
 def test_a_worker_that_is_told_to_stop_asks_nobody_again(worker: Embedded) -> None:
     """The store's claims stay unanswered: without the order it would ask for them as long as its heart beats."""
     workflow = worker.start("write", worker.head())

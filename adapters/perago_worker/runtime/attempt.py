@@ -177,6 +177,9 @@ class Runtime:
             about = {"call": f"{call.port}.{call.method}", "class": charge_of(call)}
             self.instruments.record("call.seconds", took, {**names, **about})
 
+        def faulty(call: Call, error: Exception) -> None:
+            log.error("%s.%s did not answer, which is taken for unknown", call.port, call.method, exc_info=error)
+
         return Ports(
             orchestrator=self.orchestrator,
             store=self.store,
@@ -185,6 +188,7 @@ class Runtime:
             clock=self.clock,
             reached=None if self.failpoint is None else self.failpoint.of(task),
             timed=timed,
+            faulty=faulty,
         )
 
     def _observer(

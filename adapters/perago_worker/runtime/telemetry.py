@@ -187,7 +187,12 @@ def count_operations(instruments: Instruments, names: Mapping[str, str], measure
 
 
 def summary(attempt: Attempt, outcome: Outcome) -> str:
-    """Say in one line what became of an attempt, for the log of the task."""
+    """Say in one line what became of an attempt, for the log of the task, and what went wrong in a port on the way."""
+    faults = "".join(f" On the way {fault}; see the worker's log." for fault in outcome.faults)
+    return f"{_ending(attempt, outcome)}{faults}"
+
+
+def _ending(attempt: Attempt, outcome: Outcome) -> str:
     who = f"attempt {attempt.number} ({attempt.execution}) of {attempt.logical_task} on {attempt.target}"
     result = outcome.result
     if isinstance(result, Completed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
 from typing import Annotated, Any
@@ -21,7 +21,10 @@ from perago_simulation.cli.options import AsJson, Asked, OwnStore, StoreCan, cap
 from perago_simulation.mutants.kills import baseline, mutants, recall, settings_of
 from perago_simulation.mutants.page import MutantOutcome, examine, mutant_table
 from perago_simulation.mutants.survivors import REASONS
+from perago_simulation.properties.liveness import LEADS, REST
+from perago_simulation.properties.register import JUDGED
 from perago_simulation.world.capabilities import Capabilities, best_backing
+from perago_simulation.world.presets import PRESETS
 from perago_simulation.world.settings import Setting
 
 
@@ -44,7 +47,7 @@ def ladder_command(
     if as_json:
         write_json([data.climbed(rung) for rung in found])
     elif own:
-        _show_own(found, store)
+        _show_own(found, store, store_can)
     else:
         sys.stdout.write(ladder_text(found))
 
@@ -54,9 +57,9 @@ def _on_ours(backing: Backing | None) -> list[tuple[str, Asked]]:
 
 
 def _on_own_store(backing: Backing | None, store: str | None, store_can: str | None) -> list[tuple[str, Asked]]:
-    """Take the backing that was asked for, or the strongest one the store carries by what it can do."""
+    """Take the backing that was asked for, or the one under which the store shows what it can."""
     able = capabilities(store_can, store, backing or Backing.SOFT)
-    chosen = backing or best_backing(able).backing or Backing.SOFT
+    chosen = backing or best_backing(able).asked
     return [
         (name, Asked(Setting(backing=chosen, store=able, adopts=True, **bounds), store))
         for name, bounds in ENVIRONMENTS.items()
@@ -68,10 +71,16 @@ def _climbed(wanted: tuple[str, Asked]) -> Rung:
     return climb(name, asked.model())
 
 
-def _show_own(found: Sequence[Rung], store: str | None) -> None:
+def _show_own(found: Sequence[Rung], store: str | None, store_can: str | None) -> None:
     of = found[0].exploration.setting
     able = [each.name for each in fields(Capabilities) if getattr(of.store, each.name)]
-    grid = Grid("environment", "verdict", "distinct worlds", title=f"{of.backing.value} on {store or 'your store'}")
+    presets = {name: preset for name, preset in PRESETS.items() if name in (store_can or "").split(",")}
+    grid = Grid(
+        "environment",
+        "verdict",
+        "distinct worlds",
+        title=f"{of.backing.value} on {store or next(iter(presets), 'your store')}",
+    )
     for rung in found:
         broken = [f"{name} in {steps}" for name, steps in rung.broken().items()]
         verdict = f"[red]broken: {', '.join(broken)}[/red]" if broken else "[green]everything holds[/green]"
@@ -80,9 +89,24 @@ def _show_own(found: Sequence[Rung], store: str | None) -> None:
     results.print(f"It can do: {', '.join(able) or 'nothing'}.", soft_wrap=True)
     for rung in found:
         results.print(f"  {rung.environment}: {rung.exploration.setting.bounds().partition(': ')[2]}", soft_wrap=True)
+    for line in _kept_and_lost(found):
+        results.print(line, soft_wrap=True, markup=False)
+    for name, preset in presets.items():
+        results.print(f"{name}: {preset.says}", soft_wrap=True, markup=False)
     results.print("By its capabilities alone:")
     for line in best_backing(of.store).lines():
         results.print(f"  {line}", soft_wrap=True, markup=False)
+
+
+def _kept_and_lost(found: Sequence[Rung]) -> Iterator[str]:
+    """Say over all environments what holds everywhere, and of what does not, where and how soon it breaks."""
+    says = {each.id: each.says for each in (*JUDGED, REST, *LEADS)}
+    lost = {clause: [rung for rung in found if clause in rung.broken()] for clause in says}
+    yield f"Holds in all {len(found)} environments: {', '.join(each for each in says if not lost[each])}."
+    for clause, broken in lost.items():
+        if broken:
+            first = min(rung.broken()[clause] for rung in broken)
+            yield f"Lost in {len(broken)} of {len(found)}: {clause}, {says[clause]} (soonest in {first} moves)."
 
 
 def windows_command(*, as_json: AsJson = False) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import typer
-from attrs import NOTHING, fields, fields_dict, frozen
+from attrs import NOTHING, evolve, fields, fields_dict, frozen
 
 from perago_core.value import Value
 from perago_core.values import Backing
@@ -22,6 +22,7 @@ from perago_simulation.properties.safety import PROPERTIES, Property
 from perago_simulation.runs.embedding import Embedded, EmbeddingError, import_runtime, import_store
 from perago_simulation.runs.replay import EVERYTHING
 from perago_simulation.world.capabilities import NEEDS, Capabilities
+from perago_simulation.world.presets import PRESETS
 from perago_simulation.world.settings import Setting
 
 V = TypeVar("V", bound=Value)
@@ -65,7 +66,8 @@ StoreCan: TypeAlias = Annotated[
         metavar="CAPABILITIES",
         rich_help_panel=_OWN,
         help=f"What the store can do, with commas between: {', '.join(fields_dict(Capabilities))}. The first three are "
-        "there unless you say no-blind, no-claim, no-lease. Without this option: exactly what the backing needs.",
+        "there unless you say no-blind, no-claim, no-lease. Or a store that people have, which may be followed by "
+        f"more: {', '.join(PRESETS)}. Without this option: exactly what the backing needs.",
     ),
 ]
 
@@ -151,13 +153,20 @@ def capabilities(text: str | None, store: str | None, backing: Backing) -> Capab
         needed = NEEDS[backing]
         says = None if store is None else embedded(Setting(backing=backing, store=needed), store, None).store.can
         return needed if says is None else says
-    words = [each.strip().replace("-", "_") for each in text.split(",") if each.strip()]
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    presets = [each for each in names if each in PRESETS]
+    words = [each.replace("-", "_") for each in names if each not in PRESETS]
     told = {word.removeprefix("no_"): not word.startswith("no_") for word in words}
     known = fields_dict(Capabilities)
     if unknown := [each for each in told if each not in known]:
-        message = f"nobody knows {', '.join(unknown)}; known, each also with no- before it: {', '.join(known)}"
+        message = (
+            f"nobody knows {', '.join(unknown)}; known, each also with no- before it: {', '.join(known)}; "
+            f"or one of {', '.join(PRESETS)}"
+        )
         raise typer.BadParameter(message, param_hint="--store-can")
-    return Capabilities(**told)
+    if len(presets) > 1:
+        raise typer.BadParameter(f"a store is one of {', '.join(presets)}; name one", param_hint="--store-can")
+    return evolve(PRESETS[presets[0]].can, **told) if presets else Capabilities(**told)
 
 
 def asks_about_a_setting(command: Callable[..., None]) -> Callable[..., None]:

@@ -75,16 +75,31 @@ _FOR: Mapping[str, str] = {
 
 @frozen(repr=False)
 class Advice(Value):
-    """The strongest backing a store carries (``None``: not even ``soft``), and what keeps it from each stronger one."""
+    """The strongest backing a store carries (``None``: not even ``soft``), and what keeps it from each stronger one.
+
+    ``checks_as``: it carries nothing that tells it the expected head, and would check it. This backing tells it; what
+    it keeps of that backing's promises without the rest is explored, because no flag says so.
+    """
 
     backing: Backing | None
     missing: tuple[tuple[Backing, tuple[str, ...]], ...]
+    checks_as: Backing | None = None
+
+    @property
+    def asked(self) -> Backing:
+        """Give the backing under which the store shows what it can."""
+        return self.checks_as or self.backing or Backing.SOFT
 
     def lines(self) -> tuple[str, ...]:
         """Say it to a person: what he gets, then why not more."""
         got = "no backing at all" if self.backing is None else f"`{self.backing.value}`"
         return (
             f"This store carries {got}.",
+            *(
+                f"But it checks the head it is told to expect, which `soft` never tells it and `{each.value}` does."
+                for each in (self.checks_as,)
+                if each is not None
+            ),
             *(
                 f"Not `{backing.value}`: it lacks {name} ({_FOR[name]})."
                 for backing, names in self.missing
@@ -99,6 +114,16 @@ def best_backing(able: Capabilities) -> Advice:
     for backing, needed in RELIES_ON.items():
         lacking = able.lacks(needed)
         if not lacking:
-            return Advice(backing, tuple(missing))
+            return Advice(backing, tuple(missing), _checks_as(able) if backing is Backing.SOFT else None)
         missing.append((backing, lacking))
-    return Advice(None, tuple(missing))
+    return Advice(None, tuple(missing), _checks_as(able))
+
+
+def _checks_as(able: Capabilities) -> Backing | None:
+    """Give the backing whose conditions on the head the store checks, all of them; ``None``: it checks none.
+
+    Asked under ``soft``, whose plans carry no condition, a compare-and-set of the head counts for nothing.
+    """
+    if not able.conditional_merge:
+        return None
+    return Backing.ATOMIC if able.conditional_relocate else Backing.CONDITIONAL

@@ -8,7 +8,8 @@ from pathlib import Path
 from secrets import token_hex
 
 from perago_bucket import Connection
-from tests.conformance.harness import CoordinationHarness, Opener, StoreHarness
+from perago_conformance.harness import CoordinationHarness, StoreHarness
+from tests.conformance.opener import Opener
 from tests.support.bucket.harness import BucketCoordinationHarness, BucketHarness
 
 

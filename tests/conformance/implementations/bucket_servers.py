@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from secrets import token_hex
 
-from tests.conformance.harness import CoordinationHarness, Opener, Stack, StoreHarness
+from perago_conformance.harness import CoordinationHarness, Stack, StoreHarness
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
+from tests.conformance.opener import Opener
 from tests.support.bucket.harness import BucketCoordinationHarness, BucketHarness, connection_to
 from tests.support.servers.buckets import BucketServer
 from tests.support.servers.sharing import shared_minio, shared_versitygw

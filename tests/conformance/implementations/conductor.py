@@ -13,10 +13,11 @@ from pathlib import Path
 from attrs import frozen
 
 from perago_conductor.orchestrator import ConductorOrchestrator
+from perago_conformance.harness import Accepted, OrchestratorHarness, Recipe
+from perago_conformance.support import race
 from perago_core.ports import Orchestrator
 from perago_core.values import CommitRef, Target
-from tests.conformance.harness import Accepted, Opener, OrchestratorHarness, Recipe
-from tests.conformance.support import race
+from tests.conformance.opener import Opener
 from tests.local.coordinating import RealClock
 from tests.support.conductor.operating import Operator
 from tests.support.servers.sharing import shared_conductor

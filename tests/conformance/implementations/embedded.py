@@ -6,11 +6,12 @@ from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from perago_conformance.harness import Stack, WorkspaceHarness
 from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
-from tests.conformance.harness import Opener, Stack, WorkspaceHarness
 from tests.conformance.implementations.files import workspace as open_workspace
 from tests.conformance.implementations.sqlite import SqliteCoordinationHarness, SqliteOrchestratorHarness
+from tests.conformance.opener import Opener
 from tests.conformance.skipping_clock import SkippingClock
 
 #: Seconds that no machine is too busy for; waiting them out costs nothing on this clock.

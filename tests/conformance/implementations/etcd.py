@@ -12,9 +12,10 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_conformance.harness import CoordinationHarness
 from perago_core.ports import Coordination
 from perago_etcd import EtcdCoordination
-from tests.conformance.harness import CoordinationHarness, Opener
+from tests.conformance.opener import Opener
 from tests.local.coordinating import RealClock
 from tests.support.etcd.server import Etcd, running
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_conformance.bodies import BODIES, Files, Folder, TerminalError
+from perago_conformance.harness import StoreHarness, WorkspaceHarness
 from perago_core.values import Attempt
 from perago_local.git.store import GitStore
 from perago_worker import TaskTerminalError, Workspace, task
@@ -18,9 +20,8 @@ from perago_worker.bodies.pool import Bodies
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.folders.workspace import LocalWorkspace
-from tests.conformance.bodies import BODIES, Files, Folder, TerminalError
-from tests.conformance.harness import Opener, StoreHarness, WorkspaceHarness
 from tests.conformance.implementations.git import GitHarness
+from tests.conformance.opener import Opener
 
 
 def _task(name: str, body: Callable[[Files], None]) -> Callable[[Path], None]:

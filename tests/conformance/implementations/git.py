@@ -11,13 +11,14 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_conformance.harness import Recipe, StoreHarness, StoreTraits
 from perago_core.answers import Done
 from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Store
 from perago_core.values import Backing, CommitRef, Target
 from perago_local.git.store import GitStore
-from tests.conformance.harness import Opener, Recipe, StoreHarness, StoreTraits
+from tests.conformance.opener import Opener
 
 TRAITS = StoreTraits(
     backings=frozenset(Backing),

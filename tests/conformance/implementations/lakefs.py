@@ -13,14 +13,15 @@ from secrets import token_hex
 
 from attrs import evolve, frozen
 
+from perago_conformance.harness import Recipe, Stack, StoreHarness, StoreTraits
 from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Store
 from perago_core.values import Backing, CommitRef, Target
 from perago_lakefs import Connection, LakeFSStore
-from tests.conformance.harness import Opener, Recipe, Stack, StoreHarness, StoreTraits
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
+from tests.conformance.opener import Opener
 from tests.support.lakefs.stranger import Stranger
 from tests.support.servers.lakefs import LAKEFS, LakeFS
 from tests.support.servers.sharing import demand

@@ -9,6 +9,16 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_conformance.bodies import BODIES, TerminalError
+from perago_conformance.harness import (
+    Accepted,
+    CoordinationHarness,
+    OrchestratorHarness,
+    Stack,
+    StoreHarness,
+    StoreTraits,
+    WorkspaceHarness,
+)
 from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Clock
@@ -25,17 +35,7 @@ from perago_simulation.ports import (
 )
 from perago_simulation.ports.workspace import Files
 from perago_simulation.world.capabilities import NEEDS, RELIES_ON, Capabilities
-from tests.conformance.bodies import BODIES, TerminalError
-from tests.conformance.harness import (
-    Accepted,
-    CoordinationHarness,
-    Opener,
-    OrchestratorHarness,
-    Stack,
-    StoreHarness,
-    StoreTraits,
-    WorkspaceHarness,
-)
+from tests.conformance.opener import Opener
 
 _PROBES = {
     Backing.ATOMIC: Capability.ATOMIC,

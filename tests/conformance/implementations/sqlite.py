@@ -9,13 +9,14 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_conformance.harness import Accepted, CoordinationHarness, OrchestratorHarness, Recipe
 from perago_core.ports import Coordination, Orchestrator
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.clock import MachineClock
 from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep
-from tests.conformance.harness import Accepted, CoordinationHarness, Opener, OrchestratorHarness, Recipe
+from tests.conformance.opener import Opener
 from tests.conformance.skipping_clock import SkippingClock
 
 #: Seconds that no machine is too busy for; waiting them out costs nothing on this clock.

@@ -1,4 +1,4 @@
-"""``python -m tests.support.servers obtain|start|stop|status [lakefs|conductor|...]``: real servers here."""
+"""``python -m tests.support.servers obtain|start|stop|status [lakefs|conductor|...]``: real servers, and tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.support.servers.cache import ObtainError
 from tests.support.servers.detached import Running
 from tests.support.servers.obtaining import OBTAIN, ON_REQUEST
 from tests.support.servers.server import ServerError
+from tests.support.servers.tools import TOOLS
 
 
 def tell(name: str, line: str) -> None:
@@ -30,7 +31,7 @@ def carry_out(verb: str, name: str) -> None:
     report = partial(tell, name)
     match verb:
         case "obtain":
-            report(str(OBTAIN[name](report)))
+            report(str({**OBTAIN, **TOOLS}[name](report)))
         case "start":
             show(detached.start(name, report), name)
         case "stop":
@@ -48,13 +49,14 @@ def main() -> int:
         "names",
         nargs="*",
         metavar="name",
-        help=f"{', '.join(OBTAIN)}; if none is named, all but {', '.join(ON_REQUEST)}",
+        help=f"{', '.join((*OBTAIN, *TOOLS))}; if none is named, all but {', '.join(ON_REQUEST)}",
     )
     asked = parser.parse_args()
-    if unknown := set(asked.names) - set(OBTAIN):
-        parser.error(f"expected {', '.join(OBTAIN)}; found {', '.join(sorted(unknown))}")
+    known = [*OBTAIN, *(TOOLS if asked.verb == "obtain" else ())]
+    if unknown := set(asked.names) - set(known):
+        parser.error(f"expected {', '.join(known)}; found {', '.join(sorted(unknown))}")
     failed = 0
-    for name in asked.names or (each for each in OBTAIN if each not in ON_REQUEST):
+    for name in asked.names or (each for each in known if each not in ON_REQUEST):
         try:
             carry_out(asked.verb, name)
         except (ObtainError, ServerError) as trouble:

@@ -62,13 +62,13 @@ def obtain_conductor(report: Report) -> Path:
 def obtain_versitygw(report: Report) -> Path:
     program = f"{VERSITYGW_MODULE.partition('@')[0]}/cmd/versitygw"
     return VERSITYGW.place(
-        lambda folder: _build(folder / VERSITYGW.file, VERSITYGW_MODULE, VERSITYGW_SUM, program, report), report
+        lambda folder: build(folder / VERSITYGW.file, VERSITYGW_MODULE, VERSITYGW_SUM, program, report), report
     )
 
 
 def obtain_minio(report: Report) -> Path:
     program = MINIO_MODULE.partition("@")[0]
-    return MINIO.place(lambda folder: _build(folder / MINIO.file, MINIO_MODULE, MINIO_SUM, program, report), report)
+    return MINIO.place(lambda folder: build(folder / MINIO.file, MINIO_MODULE, MINIO_SUM, program, report), report)
 
 
 def obtain_etcd(_report: Report) -> Path:
@@ -94,10 +94,10 @@ def _build_lakefs(folder: Path, report: Report) -> None:
     source.mkdir()
     (source / "go.mod").write_text(GO_MOD, "utf-8")
     (source / "main.go").write_text(MAIN_GO, "utf-8")
-    _build(folder / LAKEFS.file, LAKEFS_MODULE, LAKEFS_SUM, ".", report)
+    build(folder / LAKEFS.file, LAKEFS_MODULE, LAKEFS_SUM, ".", report)
 
 
-def _build(made: Path, module: str, expected: str, program: str, report: Report) -> None:
+def build(made: Path, module: str, expected: str, program: str, report: Report) -> None:
     """Build a program of a module, beside which ``source`` may hold what is to be built instead."""
     go_program = go(report)
     source, scrap = made.parents[1] / "source", made.parents[1] / "scrap"

@@ -6,12 +6,12 @@ import json
 
 from attrs import evolve
 
+from perago_conformance.harness import OrchestratorHarness
+from perago_conformance.support import MAIN, attempt_of, done, place_of, race
 from perago_core.answers import Done, NotDone
 from perago_core.ports import Assignment, Orchestrator
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, TaskSnapshot, TaskStatus
-from tests.conformance.harness import OrchestratorHarness
-from tests.conformance.support import MAIN, attempt_of, done, place_of, race
 
 FIRST_REF = CommitRef("a" * 40)
 NEXT_REF = CommitRef("b" * 40)

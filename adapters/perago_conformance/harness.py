@@ -1,17 +1,6 @@
-"""What a conformance suite needs of an implementation beyond its port, and how an implementation joins.
+"""What a suite needs of an implementation beyond its port: a way to make things, and to look past it.
 
-An implementation joins by a file in ``implementations/`` that names it in one or more of these, and by nothing else:
-
-* ``STORES: Mapping[str, Opener[StoreHarness]]``
-* ``ORCHESTRATORS: Mapping[str, Opener[OrchestratorHarness]]``
-* ``COORDINATIONS: Mapping[str, Opener[CoordinationHarness]]``, and ``LEASES`` with those of them that have leases
-* ``WORKSPACES: Mapping[str, Opener[WorkspaceHarness]]``
-* ``STACKS: Mapping[str, Opener[Stack]]``
-
-One that runs on a server which the development packages do not bring also says ``NEEDS_SERVERS = True``: it is left out
-of ``make test`` and demanded by ``make test-servers``.
-
-An opener is given an empty folder and is a context manager: whatever it starts, it stops. Every test runs on every
+A fixture returns a harness over a system with nothing in it, new for every test. Every test runs on every
 implementation; there are no skips. Where implementations may differ, the harness says which of the two the test must
 see, so a claim that is wrong fails in either direction.
 
@@ -22,8 +11,6 @@ advances.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from attrs import frozen
@@ -32,9 +19,6 @@ from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Clock, Coordination, Orchestrator, Store, Workspace
 from perago_core.values import Attempt, Backing, CommitRef, Target
-
-H = TypeVar("H")
-Opener: TypeAlias = Callable[[Path], AbstractContextManager[H]]
 
 P = TypeVar("P")
 #: Opens the same system again in another process. Picklable. ``None``: the system lives in this process only.

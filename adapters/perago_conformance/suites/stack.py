@@ -7,6 +7,19 @@ from contextlib import suppress
 
 from attrs import evolve
 
+from perago_conformance.bodies import listing
+from perago_conformance.harness import Stack
+from perago_conformance.support import (
+    FIRST,
+    MAIN,
+    attempt_of,
+    contents,
+    done,
+    head_of,
+    parents_of,
+    place_of,
+    strongest,
+)
 from perago_core import Outcome, Ports, drive, policy
 from perago_core.budget import PublishBudget
 from perago_core.calls import Dialogue
@@ -20,19 +33,6 @@ from perago_core.ports import Assignment
 from perago_core.recovery import Ending, Mode, sweep
 from perago_core.results import Acceptance, Completed, Failed
 from perago_core.values import Backing, CommitRef, TaskStatus
-from tests.conformance.bodies import listing
-from tests.conformance.harness import Stack
-from tests.conformance.support import (
-    FIRST,
-    MAIN,
-    attempt_of,
-    contents,
-    done,
-    head_of,
-    parents_of,
-    place_of,
-    strongest,
-)
 
 
 class CrashError(BaseException):

@@ -11,14 +11,14 @@ from functools import cache
 from io import BytesIO
 from typing import Any, Protocol, TypeVar
 
+from perago_conformance.attempts import pinned
+from perago_conformance.harness import Recipe, StoreHarness
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.fence import Standing
 from perago_core.plan import PublishPlan
 from perago_core.ports import Assignment, Sink, Source
 from perago_core.values import Attempt, Backing, CommitRef, OnAbandoned, StagedRef, Target, claim_of
-from tests.conformance.harness import Recipe, StoreHarness
-from tests.support.attempts import pinned
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -168,6 +168,8 @@ def contents(source: Source, prefix: str = "") -> dict[str, bytes]:
 
 
 class Barrier(Protocol):
+    """Where racers wait for each other."""
+
     def wait(self, timeout: float | None = None) -> int: ...
 
     def abort(self) -> None: ...

@@ -8,15 +8,9 @@ from io import BytesIO
 import pytest
 from attrs import evolve
 
-from perago_core import fence
-from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.names import recovery_name, target_prefix
-from perago_core.plan import PlanKind, PublishPlan
-from perago_core.ports import Sink, Source, Store, Stored
-from perago_core.values import Backing, Claim, CommitRef, Target, claim_of
-from tests.conformance.bodies import BIG
-from tests.conformance.harness import StoreHarness
-from tests.conformance.support import (
+from perago_conformance.bodies import BIG
+from perago_conformance.harness import StoreHarness
+from perago_conformance.support import (
     FIRST,
     MAIN,
     PROCESSES,
@@ -34,6 +28,12 @@ from tests.conformance.support import (
     strongest,
     write,
 )
+from perago_core import fence
+from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.names import recovery_name, target_prefix
+from perago_core.plan import PlanKind, PublishPlan
+from perago_core.ports import Sink, Source, Store, Stored
+from perago_core.values import Backing, Claim, CommitRef, Target, claim_of
 
 ABSENT = CommitRef("0123456789abcdef0123456789abcdef01234567")
 

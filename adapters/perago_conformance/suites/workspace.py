@@ -9,13 +9,13 @@ from typing import BinaryIO
 import pytest
 from attrs import Factory, define, evolve
 
+from perago_conformance.bodies import BIG, BODIES, listing
+from perago_conformance.harness import WorkspaceHarness
+from perago_conformance.support import FIRST, MAIN, attempt_at, contents, done, head_of, refused
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.ports import Sink, Stored
 from perago_core.values import Attempt, CommitRef, StagedRef
-from tests.conformance.bodies import BIG, BODIES, listing
-from tests.conformance.harness import WorkspaceHarness
-from tests.conformance.support import FIRST, MAIN, attempt_at, contents, done, head_of, refused
 
 ODD = {
     "räksmörgås/日本語 🙂.txt": "naïve".encode(),

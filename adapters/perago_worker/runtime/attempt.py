@@ -214,7 +214,7 @@ class Runtime:
         line = summary(attempt, outcome)
         log.info("%s", line)
         self.tell(attempt.task_id, line)
-        count_outcome(self.instruments, names, outcome)
+        count_outcome(self.instruments, names, attempt, outcome)
         for what in outcome.left_behind:
             log.warning("%s left behind: %s; `perago gc` removes it", attempt.task_id, what)
 

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts in `adapters/deploy/monitoring` ask for metrics that the code exports, and for nothing else."""
+"""The dashboard and the alerts in `adapters/deploy/monitoring` ask for what the code exports, for all of it."""
 
 from __future__ import annotations
 
@@ -93,6 +93,8 @@ def test_promtool_accepts_the_alerts() -> None:
 @needs_promtool
 @pytest.mark.parametrize("values", ["0x9 1x30", "_x9 1x30"], ids=["it rose", "it appeared"])
 def test_an_alert_fires_for_the_first_lost_result(tmp_path: Path, values: str) -> None:
+    labels = 'alertname="PeragoAcceptedResultLost", alertstate="firing", severity="page", target="lake/main"'
+    firing_alert = f"ALERTS{{{labels}}}"
     played = {
         "rule_files": [str(ROOT / FOLDER / "alerts.yaml")],
         "evaluation_interval": "1m",
@@ -104,18 +106,9 @@ def test_an_alert_fires_for_the_first_lost_result(tmp_path: Path, values: str) -
                     {
                         "expr": 'ALERTS{alertname="PeragoAcceptedResultLost"}',
                         "eval_time": at,
-                        "exp_samples": [{"labels": labels, "value": 1} for labels in firing],
+                        "exp_samples": [{"labels": each, "value": 1} for each in firing],
                     }
-                    for at, firing in (
-                        ("5m", []),
-                        (
-                            "20m",
-                            [
-                                'ALERTS{alertname="PeragoAcceptedResultLost",alertstate="firing",severity="page",'
-                                'target="lake/main"}'
-                            ],
-                        ),
-                    )
+                    for at, firing in (("5m", []), ("20m", [firing_alert]))
                 ],
             }
         ],

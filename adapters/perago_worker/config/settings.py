@@ -31,6 +31,7 @@ from perago_core.budget import PublishBudget
 from perago_core.contract import is_list, is_object
 from perago_core.ledger.retention import Retention
 from perago_core.values import Target
+from perago_http.secrets import refuse_clear_text
 
 
 def _names_nobody(url: str) -> str:
@@ -365,6 +366,13 @@ class TelemetrySettings(_Section):
     namespace: str = Field(default="perago", min_length=1)
     interval: float = Field(default=10.0, gt=0)
     insecure: bool = False
+
+    @model_validator(mode="after")
+    def _keeps_the_key(self) -> TelemetrySettings:
+        sent = self.openlineage_key.get_secret_value() and self.openlineage.startswith("http")
+        if sent and not self.insecure:
+            refuse_clear_text(self.openlineage, "key", "telemetry.insecure")
+        return self
 
 
 class Settings(_Section):

@@ -25,9 +25,11 @@ from perago_worker.runtime.attempt import Node, Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.exporters import exporting
 from perago_worker.runtime.failpoints import failpoint_from_environment, watched
+from perago_worker.runtime.lineage_reporter import lineage_reporter
 from perago_worker.runtime.liveness import lookout_for
 from perago_worker.runtime.measuring import BudgetWatch
 from perago_worker.runtime.membership import Membership
+from perago_worker.runtime.provenance import code_digests
 from perago_worker.runtime.readiness import Readiness
 from perago_worker.runtime.task_log import note_listener, task_log
 from perago_worker.runtime.telemetry import Instruments, show_worker
@@ -152,6 +154,8 @@ def _assembled(
             failpoint=failpoint,
             lookout=lookout,
             budget_watch=BudgetWatch(node.budget, counters),
+            codes=code_digests(tuple(tasks.values())),
+            lineage=ending.enter_context(lineage_reporter(settings, counters, stack.clock)),
             collector=LedgerCollector(stack, settings.coordination.retention()) if node.ledger else None,
         )
         worker = Worker(

@@ -37,6 +37,7 @@ COUNTERS: Mapping[str, str] = {
     "retries": "attempts that are not the first of their task",
     "failovers": "attempts of silent workers that were given up after a nudge",
     "leaks": "things an attempt left behind",
+    "undelivered": "OpenLineage events that were dropped",
     "lost": "accepted results that a sweep found missing from their branch, by target",
 }
 

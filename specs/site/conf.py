@@ -51,7 +51,17 @@ NAVIGATION = {
     "Guide": ["specs/guide/README", "specs/guide/tutorial"],
     "How to": [
         f"specs/guide/howto/{name}"
-        for name in ("runs", "spark", "cluster", "embed", "own-store", "recover", "measure", "counterexample")
+        for name in (
+            "runs",
+            "spark",
+            "cluster",
+            "embed",
+            "own-store",
+            "recover",
+            "measure",
+            "observe",
+            "counterexample",
+        )
     ],
     "Reference": [f"specs/guide/reference/{name}" for name in ("commands", "configuration", "output", "failpoints")],
     "Explanation": [

@@ -16,6 +16,7 @@ from tests.docs.documents import ROOT, text
 from tests.worker.exported import exported_names
 
 FOLDER = "adapters/deploy/monitoring"
+GUIDE = "specs/guide/howto/observe.md"
 #: Words of PromQL that are no metric and are not followed by a bracket.
 _WORDS = {"or", "and", "unless", "offset", "by", "without", "bool"}
 
@@ -69,6 +70,14 @@ def test_what_must_wake_somebody_has_an_alert() -> None:
     kinds = ("lost", "unknowns", "refusals", "leaks", "failovers")
     assert {f"perago_{each}_total" for each in kinds} <= asked
     assert {"perago_budget_short", "perago_worker"} <= asked
+
+
+def test_the_guide_names_metrics_that_are_exported() -> None:
+    names = exported_names()
+    told = set(re.findall(r"perago_[a-z0-9_]*[a-z0-9]", "".join(re.findall(r"(?m)^\| `perago_.*", text(GUIDE)))))
+    families = names | {re.sub(r"_(bucket|sum|count)$", "", each) for each in names}
+    assert told
+    assert told <= families, told - families
 
 
 def test_names_are_told_from_functions_labels_and_words() -> None:

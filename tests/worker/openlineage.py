@@ -10,8 +10,16 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 _TEXT = {"type": "string"}
 _URI = {"type": "string", "format": "uri"}
-_RUN = {"type": "object", "properties": {"runId": {"type": "string", "format": "uuid"}}, "required": ["runId"]}
-_JOB = {"type": "object", "properties": {"namespace": _TEXT, "name": _TEXT}, "required": ["namespace", "name"]}
+_RUN: dict[str, Any] = {
+    "type": "object",
+    "properties": {"runId": {"type": "string", "format": "uuid"}},
+    "required": ["runId"],
+}
+_JOB: dict[str, Any] = {
+    "type": "object",
+    "properties": {"namespace": _TEXT, "name": _TEXT},
+    "required": ["namespace", "name"],
+}
 
 
 def _facet(**fields: Any) -> dict[str, Any]:  # noqa: ANN401  a schema
@@ -23,7 +31,7 @@ def _facet(**fields: Any) -> dict[str, Any]:  # noqa: ANN401  a schema
     }
 
 
-_DATASET = {
+_DATASET: dict[str, Any] = {
     "type": "object",
     "properties": {
         "namespace": _TEXT,

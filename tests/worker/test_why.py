@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pygit2
@@ -164,3 +166,16 @@ def test_what_is_not_there_and_what_cannot_be_read_is_said(worker: Embedded) -> 
     silent: Any = Faulty(worker.stack.store, history=always(Unknown("the server is away")))
     with pytest.raises(WhyError, match="unknown: the history of lake/main cannot be read: the server is away"):
         why(evolve(worker.stack, store=silent), worker.words, MAIN, "data/0.txt")
+
+
+def test_a_bucket_tells_the_same(tmp_path: Path) -> None:
+    """Its history and its commits are read by the same calls; the bucket is one in memory, that of this process."""
+    bucket = f'\n[store]\nkind = "bucket"\nurl = "memory://{token_hex(8)}"\n'
+    with embedded(tmp_path / "project", more=bucket) as worker:
+        first = published(worker, text="first", count=2)
+        second = published(worker, text="second", count=1)
+        found = asked(worker, "data/1.txt")
+        assert (found["commit"], found["inputs"][0]["commit"]) == (first.ref, worker.first)
+        assert (found["accepted"], found["params"]["text"]) == (True, "first")
+        assert asked(worker, "data/0.txt")["commit"] == second.ref
+        assert asked(worker, "data/0.txt", "--at", first.ref[:12])["code"] == worker.runtime.codes["write"]

@@ -21,8 +21,11 @@ class Collector:
 
 
 @contextmanager
-def collector(*, silent: bool = False) -> Generator[Collector]:
-    """Listen on a free port of this machine; ``silent``: take everything and answer nothing until the end."""
+def collector(*, silent: bool = False, moved_to: str = "") -> Generator[Collector]:
+    """Listen on a free port of this machine; ``silent``: take everything and answer nothing until the end.
+
+    ``moved_to``: send whoever asks to another address.
+    """
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -35,7 +38,9 @@ def collector(*, silent: bool = False) -> Generator[Collector]:
                 over.wait()
                 self.close_connection = True
                 return
-            self.send_response(200)
+            self.send_response(307 if moved_to else 200)
+            if moved_to:
+                self.send_header("Location", moved_to)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

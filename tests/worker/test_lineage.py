@@ -178,6 +178,25 @@ def test_a_server_that_never_answers_delays_no_attempt(tmp_path: Path, monkeypat
     assert isinstance(result, Completed)
 
 
+def test_a_key_goes_to_the_server_that_was_named_and_to_no_other() -> None:
+    undelivered = threading.Event()
+
+    class Counting(Silence):
+        def count(self, name: str, attributes: object, by: int = 1) -> None:
+            del attributes, by
+            assert name == "undelivered"
+            undelivered.set()
+
+    with collector() as other, collector(moved_to=f"{other.url}/api/v1/lineage") as named:
+        settings = TelemetrySettings.model_validate({"openlineage": named.url, "openlineage_key": "geheim"})
+        with lineage_sender.lineage_sender(settings, Counting()) as sender:
+            assert sender is not None
+            sender.tell({})
+            assert undelivered.wait(60)
+        assert named.asked.is_set()
+        assert not other.asked.is_set()
+
+
 def test_the_queue_has_a_bound_and_what_does_not_fit_is_counted() -> None:
     counted: list[str] = []
 

@@ -14,7 +14,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from attrs import define, field
 
@@ -111,15 +119,11 @@ def _to_file(settings: TelemetrySettings) -> Callable[[str], object]:
     return send
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """Goes nowhere else: the key is for the server that was named."""
-
-    def redirect_request(self, *_words: Any, **_named: Any) -> None:  # noqa: ANN401  as the library calls it
-        """Refuse."""
-
-
 def _to_server(settings: TelemetrySettings) -> Callable[[str], object]:
-    opener: OpenerDirector = build_opener(_NoRedirect)
+    opener = OpenerDirector()
+    # Without the one that follows redirections: the key is for the server that was named.
+    for each in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+        opener.add_handler(each())
     has_path = urlsplit(settings.openlineage).path.strip("/")
     address = settings.openlineage if has_path else f"{settings.openlineage.rstrip('/')}{_PATH}"
     key = settings.openlineage_key.get_secret_value()

@@ -66,7 +66,7 @@ def test_every_metric_of_the_dashboard_is_exported_and_every_exported_metric_is_
 
 
 def test_what_must_wake_somebody_has_an_alert() -> None:
-    asked = set().union(*(metrics_of(rule["expr"]) for rule in alerts()))
+    asked = set[str]().union(*(metrics_of(rule["expr"]) for rule in alerts()))
     kinds = ("lost", "unknowns", "refusals", "leaks", "failovers")
     assert {f"perago_{each}_total" for each in kinds} <= asked
     assert {"perago_budget_short", "perago_worker"} <= asked

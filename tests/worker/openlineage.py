@@ -100,4 +100,5 @@ def _is_time(value: object) -> bool:
 
 def check_event(event: Any) -> None:  # noqa: ANN401  JSON
     """Raise if it is no run event."""
-    Draft202012Validator(RUN_EVENT, format_checker=_FORMATS).validate(event)
+    validator: Any = Draft202012Validator(RUN_EVENT, format_checker=_FORMATS)
+    validator.validate(event)

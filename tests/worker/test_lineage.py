@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 import threading
 import time
 from pathlib import Path
@@ -233,12 +235,9 @@ def test_a_key_is_not_sent_in_clear_text_over_the_network() -> None:
 def test_the_digest_of_the_code_changes_with_a_helper_and_not_with_what_lies_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import importlib  # noqa: PLC0415  only here
-    import sys  # noqa: PLC0415  only here
-
     (tmp_path / "digested_helper.py").write_text("ANSWER = 42\n", encoding="utf-8")
     (tmp_path / "digested_tasks.py").write_text("import digested_helper\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.import_module("digested_tasks")
     try:
         before = code_digest("digested_tasks")

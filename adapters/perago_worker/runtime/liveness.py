@@ -311,4 +311,4 @@ def lookout_for(
     if not own.nudge or stack.leasing is None or not isinstance(stack.orchestrator, Nudgeable):
         return None
     patience = max(each.response_timeout for each in tasks.values())
-    return Lookout(stack.orchestrator, stack.leasing, stack.clock, name, patience, instruments=instruments)
+    return Lookout(stack.orchestrator, stack.leasing, stack.clock, name, patience, _TICK, instruments)

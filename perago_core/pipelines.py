@@ -225,12 +225,16 @@ class Delivery:
 
 @frozen
 class TaskPlace:
-    """Where an attempt belongs. ``accepted`` is the number of the attempt of its task whose result was taken."""
+    """Where an attempt belongs. ``accepted`` is the number of the attempt of its task whose result was taken.
+
+    ``params``: what it was given.
+    """
 
     workflow_id: str
     logical_task: str
     target: Target
     accepted: int | None = None
+    params: Mapping[str, Any] = field(factory=dict[str, Any])
 
 
 class TaskDefinitions(Protocol):

@@ -281,8 +281,8 @@ class Nudgeable(Protocol):
 class ManagedStore(Store, Protocol):
     """A store whose history can be listed and whose claims can be collected."""
 
-    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
-        """List the target's commits by first parent, newest first."""
+    def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
+        """List the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""
         ...
 
     def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:

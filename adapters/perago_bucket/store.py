@@ -108,17 +108,17 @@ class BucketStore(BranchCreator, ObjectCollector):
 
         return answer(work)
 
-    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
-        """List the target's commits by first parent, newest first."""
+    def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
+        """List the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""
 
         def work() -> tuple[Commit, ...]:
             place = self._place(target.repository)
-            tip = record.read(place, target.branch)
+            tip = record.read(place, target.branch) if at is None else None
             found: list[Commit] = []
-            at = None if tip is None else tip.head
-            while at is not None and len(found) < limit:
-                found.append(commits.needed(place, at))
-                at = next(iter(found[-1].parents), None)
+            here = at or (None if tip is None else tip.head)
+            while here is not None and len(found) < limit:
+                found.append(commits.needed(place, here))
+                here = next(iter(found[-1].parents), None)
             return tuple(found)
 
         return answer(work)

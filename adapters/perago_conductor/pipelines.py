@@ -30,7 +30,7 @@ from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conductor.transport import Gone
 from perago_core.answers import Answer, Done
 from perago_core.budget import PublishBudget
-from perago_core.contract import NOWHERE, REF, WORKSPACE, workspace_document
+from perago_core.contract import NOWHERE, PARAMS, REF, WORKSPACE, is_object, workspace_document
 from perago_core.pipelines import (
     AttemptView,
     DeclaredPipeline,
@@ -251,6 +251,7 @@ class ConductorPipelines(Pipelines):
             assignment.logical_task,
             _target_of(task.input) or NOWHERE,
             accepted[0] if accepted else None,
+            given if is_object(given := task.input.get(PARAMS)) else {},
         )
 
     def delivery(self, task_id: str) -> Delivery | None:

@@ -123,11 +123,14 @@ class LakeFSStore:
         """Merge for real on branches made for that, and see every merge refused that must be."""
         return probe.probe(self, self._connection, self._repositories)
 
-    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
-        """Give the target's commits by first parent, newest first."""
-        return self._answer(
-            lambda client: tuple(islice(client.history(target.repository, target.branch, limit), limit))
-        )
+    def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
+        """Give the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""
+
+        def work(client: Client) -> tuple[Commit, ...]:
+            start = target.branch if at is None else _commit_id(at)
+            return tuple(islice(client.history(target.repository, start, limit), limit))
+
+        return self._answer(work)
 
     def all_claims(self, repository: str) -> Answer[tuple[Claim, ...]]:
         """List the claim records of all tasks, for whoever collects garbage."""

@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, str] = {
     "opentelemetry": "telemetry",
     "pandas": "spark",
     "perago_simulation": "simulation",
+    "prometheus_client": "telemetry",
     "pyarrow": "simulation",
     "pydantic": "worker",
     "pygit2": "worker",

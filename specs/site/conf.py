@@ -61,6 +61,7 @@ NAVIGATION = {
             "own-store",
             "recover",
             "measure",
+            "observe",
             "counterexample",
         )
     ],

@@ -29,6 +29,7 @@ def test_the_pages_with_commands_are_played() -> None:
     assert [page for page in pages() if "```console" in text(page)] == [
         f"{GUIDE}/howto/counterexample.md",
         f"{GUIDE}/howto/measure.md",
+        f"{GUIDE}/howto/observe.md",
         f"{GUIDE}/howto/recover.md",
         f"{GUIDE}/howto/runs.md",
         f"{GUIDE}/howto/write-a-store.md",  # by tests/people, with the built wheel
@@ -36,7 +37,9 @@ def test_the_pages_with_commands_are_played() -> None:
     ]
 
 
-@pytest.mark.parametrize("page", ["tutorial", "howto/recover", "howto/runs", "howto/measure", "howto/counterexample"])
+@pytest.mark.parametrize(
+    "page", ["tutorial", "howto/recover", "howto/runs", "howto/measure", "howto/observe", "howto/counterexample"]
+)
 def test_a_page_happens_as_it_is_written(page: str, tmp_path: Path) -> None:
     play_page(page, tmp_path)
     if (tmp_path / "test_words.py").exists():
@@ -103,6 +106,13 @@ def test_the_configuration_for_real_servers_is_one(tmp_path: Path) -> None:
     parts = (settings.store.kind, settings.orchestrator.kind, settings.coordination.kind)
     assert parts == ("lakefs", "conductor", "etcd")
     assert (settings.store.access_key, settings.orchestrator.key) == ("AKIA", "key")
+
+
+def test_the_settings_of_telemetry_are_ones(tmp_path: Path) -> None:
+    (block,) = [each for each in blocks(f"{GUIDE}/howto/observe.md", "toml") if "prometheus =" in each]
+    (tmp_path / "perago.toml").write_text(block, encoding="utf-8")
+    read = load(tmp_path, {}, {}).telemetry
+    assert (read.prometheus, read.otlp) == ("127.0.0.1:9464", "http://127.0.0.1:4318")
 
 
 def test_the_configuration_of_spark_is_one(tmp_path: Path) -> None:

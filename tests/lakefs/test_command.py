@@ -87,8 +87,18 @@ def test_a_pipeline_runs_on_lakefs_from_init_repo_to_history(project: Project, b
     assert [each["ref"] for each in project.ask("history", "--limit", "3")] == bare.history()
     assert bare.stranger.branches(bare.target.repository) == {"main"}
 
+    newest, before, _ = bare.history()
+    why = project.ask("why", "data.txt")
+    assert (why["commit"], why["inputs"][0]["commit"], why["accepted"]) == (newest, before, True)
+    assert (why["attempt"]["logical_task"].rpartition("/")[2], why["params"], why["unknown"]) == ("two", {}, [])
+    assert why["attempt"]["evidence"] == ["claim", "ledger", "orchestrator"]
+    assert why["code"].startswith("sha256:")
+    older = project.ask("why", "data.txt", "--at", before[:16])
+    assert (older["commit"], older["code"]) == (before, why["code"])
+
     collected = project.ask("gc", "--older-than", "0")
     assert len(collected["claims"]) == 2
+    assert project.ask("why", "data.txt")["attempt"]["evidence"] == ["ledger", "orchestrator"]
     assert set(bare.stranger.tags(bare.target.repository)) == {"perago-first-commit"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from io import BytesIO
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -424,6 +425,23 @@ def test_a_replacement_leaves_no_trace_of_what_it_replaced(store: StoreHarness) 
     assert head_of(store) == published
     assert parents_of(store, published) == (ref,)
     assert contents(store.port.read("lake", published)) == {**FIRST, "data/b.txt": b"second"}
+
+
+def test_history_goes_down_by_first_parent_from_the_head_or_from_a_commit(store: StoreHarness) -> None:
+    port: Any = store.port
+    if not hasattr(port, "history"):
+        pytest.skip("nobody lists the history of a simulated store")
+    first = store.create(MAIN, FIRST)
+    second, third = (store.stranger_commits(MAIN, {f"{number}.txt": b"more"}) for number in (2, 3))
+
+    def refs(*words: object) -> list[CommitRef]:
+        return [each.ref for each in done(port.history(MAIN, *words))]
+
+    assert refs()[:3] == [third, second, first]
+    assert refs(2) == [third, second]
+    assert refs(2, second) == [second, first]
+    assert refs(1, third) == [third]
+    assert not isinstance(port.history(MAIN, 1, ABSENT), Done)
 
 
 def test_a_no_op_returns_the_target_to_the_input(store: StoreHarness) -> None:

@@ -164,17 +164,17 @@ class GitStore(BranchCreator):
 
         return answer(work)
 
-    def history(self, target: Target, limit: int = 100) -> Answer[tuple[Commit, ...]]:
-        """List the target's commits by first parent, newest first."""
+    def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
+        """List the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""
 
         def work() -> tuple[Commit, ...]:
             repository = self._opened(target.repository)
             tip = target_of(repository, head_ref(target.branch))
             found: list[Commit] = []
-            at = None if tip is None else str(tip)
-            while at is not None and len(found) < limit:
-                found.append(described_commit(needed(repository, at)))
-                at = next(iter(found[-1].parents), None)
+            here = at or (None if tip is None else str(tip))
+            while here is not None and len(found) < limit:
+                found.append(described_commit(needed(repository, here)))
+                here = next(iter(found[-1].parents), None)
             return tuple(found)
 
         return answer(work)

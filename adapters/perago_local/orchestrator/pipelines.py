@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from perago_core.contract import PARAMS, is_object
 from perago_core.pipelines import (
     AttemptView,
     DeclaredPipeline,
@@ -165,7 +166,9 @@ class EmbeddedPipelines(Pipelines):
             for each in self._orchestrator.tasks(found.workflow_id)
             if each.logical_task == found.logical_task and each.status is TaskStatus.COMPLETED
         ]
-        return TaskPlace(found.workflow_id, found.logical_task, target, done[0] if done else None)
+        given: Any = json.loads(found.input).get(PARAMS)
+        accepted = done[0] if done else None
+        return TaskPlace(found.workflow_id, found.logical_task, target, accepted, given if is_object(given) else {})
 
     def delivery(self, task_id: str) -> Delivery | None:
         """Return whose task this is and whether it is open."""

@@ -54,6 +54,10 @@ COMMANDS = {
         "Prove on a branch that every accepted result is there, in order, once, and nothing else; exit code 1 if not.",
     ),
     "explain": Entry(_LOOK, "Say what branch, ledger and orchestrator say of an attempt, and what follows."),
+    "why": Entry(
+        _LOOK,
+        "Say which attempt made a file as it is, from which code, parameters and input, and whether it was accepted.",
+    ),
     "doctor": Entry(_LOOK, "Look at every dependency and permission a worker needs; exit code 1 if one is missing."),
     "timeline": Entry(
         _LOOK,

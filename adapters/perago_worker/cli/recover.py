@@ -24,7 +24,7 @@ from perago_worker.ops.recover import (
     unknown_acceptance,
 )
 from perago_worker.runtime.bootstrap import worker_id
-from perago_worker.runtime.telemetry import instruments
+from perago_worker.runtime.exporters import exporting
 from perago_worker.stack import Stack
 
 
@@ -81,16 +81,19 @@ def recover(
     actor = worker_id()
     given = grounds or ("asked for on the command line" if roll_back else "")
     only = settle_gone or operation
-    with messages.status(f"looking at the open intents of {target}"):
+    with (
+        messages.status(f"looking at the open intents of {target}"),
+        exporting(project.settings.telemetry, scraped=False) as instruments,
+    ):
         if only:
             word = None if says is None else _WORDS[says]
             who = f"{actor}{ON_GROUNDS}{grounds}" if grounds else actor
             subject = Recovery(only, target, mode, who, grounds=given, word=word)
             _find(project.stack, target, only)
-            outcomes: tuple[RecoveryOutcome, ...] = (recover_one(project.stack, subject, instruments=instruments()),)
+            outcomes: tuple[RecoveryOutcome, ...] = (recover_one(project.stack, subject, instruments=instruments),)
         else:
             who = f"{actor}{ON_GROUNDS}{grounds}" if keep else actor
-            swept = recover_target(project.stack, target, mode, who, instruments=instruments(), grounds=given)
+            swept = recover_target(project.stack, target, mode, who, instruments=instruments, grounds=given)
             if not isinstance(swept, Done):
                 raise CommandError(f"the open intents of {target} cannot be settled: {swept.reason}")
             outcomes = swept.value.outcomes

@@ -26,7 +26,7 @@ from perago_worker.pipelines.checks import check_params, check_pipeline
 from perago_worker.pipelines.parameters import spread
 from perago_worker.pipelines.taskdefs import settle_drift
 from perago_worker.runtime.bootstrap import worker_id
-from perago_worker.runtime.telemetry import instruments
+from perago_worker.runtime.exporters import exporting
 from perago_worker.stack import head_of
 
 
@@ -196,7 +196,8 @@ def leave_nothing_unaccepted(project: Project, target: Target) -> None:
     if project.stack.coordination is None:
         return
     wanted = rolls_back(project.settings, target)
-    swept = tidy_up(project.stack, target, worker_id(), roll_back=wanted, instruments=instruments())
+    with exporting(project.settings.telemetry, scraped=False) as instruments:
+        swept = tidy_up(project.stack, target, worker_id(), roll_back=wanted, instruments=instruments)
     if not isinstance(swept, Done):
         raise CommandError(f"expected to know whether {target} was accepted: {swept.reason}. Nothing was started")
     for each in swept.value.outcomes:

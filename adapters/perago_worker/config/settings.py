@@ -31,6 +31,7 @@ from perago_core.budget import PublishBudget
 from perago_core.contract import is_list, is_object
 from perago_core.ledger.retention import Retention
 from perago_core.values import Target
+from perago_http.secrets import refuse_clear_text
 
 
 def _names_nobody(url: str) -> str:
@@ -336,6 +337,44 @@ class PipelineSettings(_Section):
         return tuple(step for stage in self.stages for step in stage)
 
 
+def _listening(value: object) -> object:
+    """Read a port alone as one on this machine only."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return f"127.0.0.1:{text.lstrip(':')}" if isinstance(text, str) and text.lstrip(":").isdecimal() else text
+
+
+def _told_to(where: str) -> str:
+    if where and not where.startswith(("http://", "https://", "file:")):
+        raise ValueError(f"expected http://HOST, https://HOST or file:PATH, found {where!r}")
+    return where
+
+
+class TelemetrySettings(_Section):
+    """Whom a worker tells what happens, beside its log. Nobody by default; nothing it tells delays or fails an attempt.
+
+    ``otlp``: where an OpenTelemetry collector takes OTLP over HTTP, e.g. http://127.0.0.1:4318. ``prometheus``: where a
+    worker can be scraped, HOST:PORT; a port alone is on this machine only. ``openlineage``: who takes OpenLineage
+    events, an address, or file:PATH for one line each; ``openlineage_key`` is sent to it, and over TLS only unless
+    ``insecure``. ``namespace``: what the jobs of this project are called there. ``interval``: seconds between two
+    exports. What else OTLP wants, such as headers, is read from the variables of OpenTelemetry.
+    """
+
+    otlp: Address = ""
+    prometheus: Annotated[str, BeforeValidator(_listening), Field(pattern=r"^$|^[^/\s]+:\d{1,5}$")] = ""
+    openlineage: Annotated[Address, AfterValidator(_told_to)] = ""
+    openlineage_key: SecretStr = SecretStr("")
+    namespace: str = Field(default="perago", min_length=1)
+    interval: float = Field(default=10.0, gt=0)
+    insecure: bool = False
+
+    @model_validator(mode="after")
+    def _keeps_the_key(self) -> TelemetrySettings:
+        sent = self.openlineage_key.get_secret_value() and self.openlineage.startswith("http")
+        if sent and not self.insecure:
+            refuse_clear_text(self.openlineage, "key", "telemetry.insecure")
+        return self
+
+
 class Settings(_Section):
     """Everything a worker or a command needs to know."""
 
@@ -347,6 +386,7 @@ class Settings(_Section):
     budget: BudgetSettings = BudgetSettings()
     worker: WorkerSettings = WorkerSettings()
     spark: SparkSection = SparkSection()
+    telemetry: TelemetrySettings = TelemetrySettings()
     pipelines: dict[str, PipelineSettings] = Field(default_factory=dict)
 
 

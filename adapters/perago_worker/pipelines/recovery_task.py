@@ -19,7 +19,7 @@ from perago_worker.config.settings import Settings, rolls_back
 from perago_worker.logger import log
 from perago_worker.ops.recover import tidy_up
 from perago_worker.runtime.bootstrap import worker_id
-from perago_worker.runtime.telemetry import instruments
+from perago_worker.runtime.telemetry import Instruments, instruments
 from perago_worker.stack import Stack, pipelines_of
 
 
@@ -41,7 +41,7 @@ class Settlement(BaseModel):
     settled: dict[str, str]
 
 
-def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
+def own_tasks(settings: Settings, stack: Stack, counters: Instruments | None = None) -> dict[str, TaskDefinition]:
     """Return the tasks that workers of this project have beside those of its modules: one recovery for each pipeline.
 
     None where the orchestrator starts no recovery, and none without a ledger: there would be nothing to settle.
@@ -53,18 +53,20 @@ def own_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
         if each.recovery:
             target = Target(each.repository, each.branch)
             task_name = recovery_task_name(name)
-            made[task_name] = recovery_of(task_name, target, stack, roll_back=rolls_back(settings, target))
+            made[task_name] = recovery_of(task_name, target, stack, counters, roll_back=rolls_back(settings, target))
     return made
 
 
-def recovery_of(name: str, target: Target, stack: Stack, *, roll_back: bool = True) -> TaskDefinition:
+def recovery_of(
+    name: str, target: Target, stack: Stack, counters: Instruments | None = None, *, roll_back: bool = True
+) -> TaskDefinition:
     """Make the recovery task of one target."""
 
     @task(name=name, retries=3, retry_delay=10, response_timeout=60)
     def recover(params: FailedRun) -> Settlement:
         """Settle what a failed run left open, and take back what nobody accepted."""
         log.info("workflow %s failed: %s", params.workflow, one_line(params.reason))
-        swept = tidy_up(stack, target, worker_id(), roll_back=roll_back, instruments=instruments())
+        swept = tidy_up(stack, target, worker_id(), roll_back=roll_back, instruments=counters or instruments())
         if not isinstance(swept, Done):
             raise UnsettledError(f"the open intents of {target} cannot be settled: {swept.reason}")
         if swept.value.alarms:

@@ -23,13 +23,16 @@ from perago_worker.ops.retention import LedgerCollector
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.runtime.attempt import Node, Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
+from perago_worker.runtime.exporters import exporting
 from perago_worker.runtime.failpoints import failpoint_from_environment, watched
+from perago_worker.runtime.lineage_reporter import lineage_reporter
 from perago_worker.runtime.liveness import lookout_for
 from perago_worker.runtime.measuring import BudgetWatch
 from perago_worker.runtime.membership import Membership
+from perago_worker.runtime.provenance import code_digests
 from perago_worker.runtime.readiness import Readiness
 from perago_worker.runtime.task_log import note_listener, task_log
-from perago_worker.runtime.telemetry import instruments
+from perago_worker.runtime.telemetry import Instruments, show_worker
 from perago_worker.runtime.worker import Worker
 from perago_worker.spark import with_spark
 from perago_worker.stack import Stack
@@ -57,7 +60,10 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry, hear: NoteListen
     with membership.open():
         node = settle_policy(stack, settings, name)
         membership.settle(node.epoch)
-        with _assembled(settings, stack, tasks, node, membership, hear=hear) as assembled:
+        with (
+            exporting(settings.telemetry) as counters,
+            _assembled(settings, stack, tasks, node, membership, counters=counters, hear=hear) as assembled,
+        ):
             yield assembled
 
 
@@ -84,12 +90,19 @@ def hidden_from_bodies(settings: Settings) -> tuple[str, ...] | None:
 
 @contextmanager
 def _assembled(
-    settings: Settings, stack: Stack, tasks: Registry, node: Node, membership: Membership, *, hear: NoteListener
+    settings: Settings,
+    stack: Stack,
+    tasks: Registry,
+    node: Node,
+    membership: Membership,
+    *,
+    counters: Instruments,
+    hear: NoteListener,
 ) -> Generator[Assembled]:
     name = node.worker_id
     failpoint = failpoint_from_environment()
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
-    counters = instruments()
+    show_worker(counters, node.backing, node.epoch, targets_of(settings))
     settle_open_intents(stack, settings, name, counters)
     sweep_dead_names(stack, targets_of(settings))
     own = settings.worker
@@ -111,8 +124,8 @@ def _assembled(
     swept = files.sweep()
     if swept:
         log.info("removed the folders of %d dead execution(s)", len(swept))
-    inside = own_tasks(settings, stack)
-    lookout = lookout_for(stack, own, name, {**tasks, **inside})
+    inside = own_tasks(settings, stack, counters)
+    lookout = lookout_for(stack, own, name, {**tasks, **inside}, counters)
     with ExitStack() as ending:
         ending.enter_context(closing(bodies))
         spark = with_spark(
@@ -140,7 +153,9 @@ def _assembled(
             own=inside,
             failpoint=failpoint,
             lookout=lookout,
-            budget_watch=BudgetWatch(node.budget),
+            budget_watch=BudgetWatch(node.budget, counters),
+            codes=code_digests(tuple(tasks.values())),
+            lineage=ending.enter_context(lineage_reporter(settings, counters, stack.clock)),
             collector=LedgerCollector(stack, settings.coordination.retention()) if node.ledger else None,
         )
         worker = Worker(

@@ -38,8 +38,10 @@ from perago_worker.runtime.failpoints import Watcher
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.internal_tasks import InternalTask, UnreadableInput
 from perago_worker.runtime.lease import LeaseThread
+from perago_worker.runtime.lineage_reporter import LineageReporter
 from perago_worker.runtime.liveness import Lookout
 from perago_worker.runtime.measuring import BudgetWatch, PublicationTimer, measured
+from perago_worker.runtime.provenance import attributed
 from perago_worker.runtime.task_log import Tell
 from perago_worker.runtime.telemetry import (
     Instruments,
@@ -89,6 +91,8 @@ class Runtime:
     lookout: Lookout | None = None
     collector: LedgerCollector | None = None
     budget_watch: BudgetWatch | None = None
+    codes: Mapping[str, str] = field(factory=dict[str, str])
+    lineage: LineageReporter | None = None
     stopped: Stop = field(factory=Stop)
 
     def stop(self, why: str) -> None:
@@ -126,10 +130,13 @@ class Runtime:
         names = {"task": assignment.task_name, "backing": attempt.backing.value}
         write = line_writer(trace_file(self.traces, attempt))
         timer = PublicationTimer(self.clock.now)
-        ports = self._ports(assignment.task_name, workspace, names)
+        code = self.codes.get(assignment.task_name, "")
+        ports = self._ports(assignment.task_name, workspace, names, attributed(self.store, attempt, code))
         lease = LeaseThread(ports)
         shown = nullcontext() if self.lookout is None else self.lookout.showing(attempt, heart.until)
         heart.start()
+        if self.lineage is not None:
+            self.lineage.begin(attempt, definition, code)
         try:
             with shown as sign, self.instruments.span("attempt", {**names, "task_id": attempt.task_id}):
                 outcome = drive(
@@ -146,6 +153,8 @@ class Runtime:
             heart.stop()
             lease.stop()
         self._conclude(attempt, outcome, names)
+        if self.lineage is not None:
+            self.lineage.end(attempt, definition, code, outcome)
         self._keep(measured(ports.meter, timer), names, write)
         if self.collector is not None:
             self.collector.collect_now_and_then()
@@ -172,7 +181,7 @@ class Runtime:
             return heart.loss()
         return heart.loss() or DeadlineExceeded(self.stopped.why)
 
-    def _ports(self, task: str, workspace: Workspace, names: dict[str, str]) -> Ports:
+    def _ports(self, task: str, workspace: Workspace, names: dict[str, str], store: Store) -> Ports:
         def timed(call: Call, took: float) -> None:
             about = {"call": f"{call.port}.{call.method}", "class": charge_of(call)}
             self.instruments.record("call.seconds", took, {**names, **about})
@@ -182,7 +191,7 @@ class Runtime:
 
         return Ports(
             orchestrator=self.orchestrator,
-            store=self.store,
+            store=store,
             workspace=workspace,
             coordination=self.coordination,
             clock=self.clock,
@@ -218,7 +227,7 @@ class Runtime:
         line = summary(attempt, outcome)
         log.info("%s", line)
         self.tell(attempt.task_id, line)
-        count_outcome(self.instruments, names, outcome)
+        count_outcome(self.instruments, names, attempt, outcome)
         for what in outcome.left_behind:
             log.warning("%s left behind: %s; `perago gc` removes it", attempt.task_id, what)
 

@@ -28,6 +28,7 @@ from perago_core.values import Attempt
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.settings import WorkerSettings
 from perago_worker.logger import log
+from perago_worker.runtime.telemetry import Instruments, Silence
 from perago_worker.stack import Stack
 
 SIGNS = "alive/"
@@ -104,6 +105,7 @@ class Lookout:
     _worker_id: str
     _patience: float
     _tick: float = _TICK
+    _instruments: Instruments = field(factory=Silence)
     _own: dict[str, OwnAttempt] = field(factory=dict[str, OwnAttempt], init=False)
     _ended: list[OwnAttempt] = field(factory=list[OwnAttempt], init=False)
     _given_up: dict[str, _Late] = field(factory=dict[str, _Late], init=False)
@@ -285,6 +287,8 @@ class Lookout:
             return False
         log.info("worker %s fell silent; task %s was given up after a nudge", sign.worker_id, sign.task_id)
         self._coordination.swap(sign.key, sign.text(), None)
+        with suppress(Exception):  # whatever an instrument's trouble is, it is not the lookout's
+            self._instruments.count("failovers", {})
         return True
 
     def _is_first(self, sign: Sign) -> bool:
@@ -300,9 +304,11 @@ class Lookout:
         return isinstance(made, Done) and made.value.value == self._worker_id
 
 
-def lookout_for(stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition]) -> Lookout | None:
+def lookout_for(
+    stack: Stack, own: WorkerSettings, name: str, tasks: Mapping[str, TaskDefinition], instruments: Instruments
+) -> Lookout | None:
     """Look out for the other workers where the orchestrator needs that, and there is a place to show signs of life."""
     if not own.nudge or stack.leasing is None or not isinstance(stack.orchestrator, Nudgeable):
         return None
     patience = max(each.response_timeout for each in tasks.values())
-    return Lookout(stack.orchestrator, stack.leasing, stack.clock, name, patience)
+    return Lookout(stack.orchestrator, stack.leasing, stack.clock, name, patience, _TICK, instruments)

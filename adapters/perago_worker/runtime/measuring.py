@@ -17,6 +17,7 @@ from perago_core.machine.rows import Fired
 from perago_core.measured import ENOUGH, PUBLISH, CallTimes, Measured, fitted, summed
 from perago_core.values import Attempt
 from perago_worker.logger import log
+from perago_worker.runtime.telemetry import Instruments, Silence
 
 
 @define
@@ -44,10 +45,14 @@ def measured(meter: Meter, timer: PublicationTimer) -> Measured:
 
 
 class BudgetWatch:
-    """Compares the budget with what this worker has seen, and warns when it is too short, once for each new finding."""
+    """Compares the budget with what this worker has seen, and warns when it is too short, once for each new finding.
 
-    def __init__(self, budget: PublishBudget) -> None:
+    Dashboards are shown both, from the first publication on.
+    """
+
+    def __init__(self, budget: PublishBudget, instruments: Instruments | None = None) -> None:
         self._budget = budget
+        self._instruments = instruments or Silence()
         self._fitted = budget
         self._observed: Mapping[str, CallTimes] = {}
         self._lock = Lock()
@@ -57,10 +62,12 @@ class BudgetWatch:
         with self._lock:
             self._observed = summed((*self._observed.values(), *found.calls))
             publications = self._observed.get(PUBLISH)
-            if publications is None or publications.calls < ENOUGH:
+            if publications is None:
                 return
-            proposed = fitted(self._budget, self._observed)
+            enough = publications.calls >= ENOUGH
+            proposed = fitted(self._budget, self._observed) if enough else self._fitted
             news, self._fitted = proposed != self._fitted, proposed
+            self._show(publications)
         if news:
             log.warning(
                 "the publish budget is too short for what %d publications took (p99 %s): set %s in [budget]; "
@@ -69,6 +76,14 @@ class BudgetWatch:
                 shown(publications.quantile(0.99)),
                 difference(self._budget, proposed),
             )
+
+    def _show(self, publications: CallTimes) -> None:
+        try:
+            self._instruments.show("budget.publish_p99.seconds", self._budget.publish_p99, {})
+            self._instruments.show("observed.publish_p99.seconds", publications.quantile(0.99), {})
+            self._instruments.show("budget.short", float(self._fitted != self._budget), {})
+        except Exception as error:  # noqa: BLE001  whatever an instrument's trouble is, it is not the attempt's
+            log.warning("the budget is not shown: %s", error)
 
 
 def difference(budget: PublishBudget, proposed: PublishBudget) -> str:

@@ -5,7 +5,7 @@ Everything here watches. Nothing it does, and no failure of it, changes a result
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +17,7 @@ from perago_core.machine.rows import Fired
 from perago_core.measured import BOUNDS, Measured
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
-from perago_core.values import Attempt
+from perago_core.values import Attempt, Backing, Target
 from perago_worker.logger import log
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ COUNTERS: Mapping[str, str] = {
     "refusals": "attempts that did not publish, by why",
     "unknowns": "answers that never came, by the command that was asked",
     "outcomes": "attempts that ended, by result and by whether it was taken",
+    "adoptions": "attempts that reported what an earlier attempt had published",
+    "retries": "attempts that are not the first of their task",
+    "failovers": "attempts of silent workers that were given up after a nudge",
     "leaks": "things an attempt left behind",
+    "undelivered": "OpenLineage events that were dropped",
     "lost": "accepted results that a sweep found missing from their branch, by target",
 }
 
@@ -45,15 +49,27 @@ HISTOGRAMS: Mapping[str, tuple[str, str]] = {
     "attempt.operations": ("1", "requests of outside systems that one attempt took, by class"),
 }
 
+#: What is as it is now, as ``perago.NAME``: its unit, and what it is.
+GAUGES: Mapping[str, tuple[str, str]] = {
+    "worker": ("1", "1 for a worker that polls, by backing and epoch"),
+    "budget.publish_p99.seconds": ("s", "what budget.publish_p99 says"),
+    "observed.publish_p99.seconds": ("s", "within what 99 of 100 calls that publish were answered"),
+    "budget.short": ("1", "1 if the budget is shorter than what was observed asks for"),
+}
+
 #: The ends of the buckets, the same as in traces for seconds.
 _ENDS = {"s": BOUNDS[:-1], "1": (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)}
 
 
 class Instruments(Protocol):
-    """Counters, histograms and spans. OpenTelemetry behind its extra; nothing at all without it."""
+    """Counters, histograms, gauges and spans. OpenTelemetry behind its extra; nothing at all without it."""
 
-    def count(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Add one."""
+    def count(self, name: str, attributes: Mapping[str, str], by: int = 1) -> None:
+        """Add one; by 0 a counter is shown before there is anything to count, so that its first one is a rise."""
+        ...
+
+    def show(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
+        """Set a gauge."""
         ...
 
     def record(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
@@ -72,7 +88,10 @@ class Instruments(Protocol):
 class Silence:
     """No instruments."""
 
-    def count(self, name: str, attributes: Mapping[str, str]) -> None:
+    def count(self, name: str, attributes: Mapping[str, str], by: int = 1) -> None:
+        """Do nothing."""
+
+    def show(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
         """Do nothing."""
 
     def record(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
@@ -87,7 +106,7 @@ class Silence:
 
 
 class OpenTelemetry:
-    """Counters and histograms ``perago.*``, and a span for each attempt with an event for each step.
+    """Counters, histograms and gauges ``perago.*``, and a span for each attempt with an event for each step.
 
     Where they go is for the process to set up; a provider given here is used instead.
     """
@@ -103,12 +122,17 @@ class OpenTelemetry:
             name: meter.create_histogram(f"perago.{name}", unit, says, explicit_bucket_boundaries_advisory=_ENDS[unit])
             for name, (unit, says) in HISTOGRAMS.items()
         }
+        self._gauges = {name: meter.create_gauge(f"perago.{name}", unit, says) for name, (unit, says) in GAUGES.items()}
         self._tracer = trace.get_tracer("perago", tracer_provider=tracers)
         self._current_span = trace.get_current_span
 
-    def count(self, name: str, attributes: Mapping[str, str]) -> None:
+    def count(self, name: str, attributes: Mapping[str, str], by: int = 1) -> None:
         """Add one."""
-        self._counters[name].add(1, dict(attributes))
+        self._counters[name].add(by, dict(attributes))
+
+    def show(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
+        """Set a gauge."""
+        self._gauges[name].set(value, dict(attributes))
 
     def record(self, name: str, value: float, attributes: Mapping[str, str]) -> None:
         """Add one measurement to a histogram."""
@@ -129,6 +153,16 @@ def instruments() -> Instruments:
         return OpenTelemetry()
     except ImportError:
         return Silence()
+
+
+def show_worker(instruments: Instruments, backing: Backing, epoch: int, targets: Iterable[Target]) -> None:
+    """Show that a worker is there, and counters of what is rare, so that the first time is seen to be one."""
+    try:
+        instruments.show("worker", 1, {"backing": backing.value, "epoch": str(epoch)})
+        for target in targets:
+            instruments.count("lost", {"target": str(target)}, 0)
+    except Exception as error:  # noqa: BLE001  whatever an instrument's trouble is, it is not the worker's
+        log.warning("the worker is not shown: %s", error)
 
 
 def count_step(
@@ -152,10 +186,12 @@ def count_step(
             instruments.count("unknowns", {**names, "command": type(command).__name__})
 
 
-def count_outcome(instruments: Instruments, names: Mapping[str, str], outcome: Outcome) -> None:
+def count_outcome(instruments: Instruments, names: Mapping[str, str], attempt: Attempt, outcome: Outcome) -> None:
     """Count how an attempt ended, why if it was refused, and what it left behind. Never raises: it is over."""
     try:
         _count_outcome(instruments, names, outcome)
+        if attempt.number > 1:
+            instruments.count("retries", names)
     except Exception as error:  # noqa: BLE001  whatever an instrument's trouble is, it is not the attempt's
         log.warning("the end of an attempt was not counted: %s", error)
 
@@ -171,6 +207,8 @@ def _count_outcome(instruments: Instruments, names: Mapping[str, str], outcome: 
     instruments.count("outcomes", {**names, **ended})
     if refusal is not None:
         instruments.count("refusals", {**names, "why": refusal.classification.value})
+    if outcome.adopted:
+        instruments.count("adoptions", names)
     for _ in outcome.left_behind:
         instruments.count("leaks", names)
 

@@ -21,6 +21,7 @@ from attrs import field, frozen
 
 from perago_core.ledger.records import Intent
 from perago_core.names import attempt_number, is_of_task, is_staging_name
+from perago_core.pipelines import PipelineView
 from perago_core.value import Value, count, text
 from perago_core.values import Claim
 
@@ -47,6 +48,16 @@ def abandoned_names(names: Iterable[str], tasks: Collection[str] | None, living:
         and (tasks is None or any(is_of_task(name, each) for each in tasks))
         and not any(attempt_number(name, attempt.logical_task) == attempt.number for attempt in living)
     )
+
+
+def run_branch_may_go(run: PipelineView | None, now: int, keep: float, *, unknown: bool = False) -> bool:
+    """Say whether the branch of a run may go: a promoted one's at once, any other's so many seconds after its end.
+
+    ``None``: the orchestrator has never heard of the run, which may be another one's; only who is told so removes it.
+    """
+    if run is None:
+        return unknown
+    return run.succeeded or (not run.running and run.ended_at + keep * 1000 <= now)
 
 
 def settled_claims(

@@ -10,13 +10,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from perago_core.answers import NotDoneError
+
 if TYPE_CHECKING:
     from perago_core.values import Target
 
 #: What every staging name begins with.
 EVERY = "perago-"
 
+#: What the branch of a run begins with. No staging name does, so that neither is taken for the other.
+RUNS = "perago_run-"
+
 _READABLE_MAX = 48
+_RUN = re.compile(r"[A-Za-z0-9_-]{1,180}")
 _OURS = re.compile(r"perago-[0-9a-f]{8}-([0-9a-f]{12}-[A-Za-z0-9_-]+)")
 _RECOVERY = re.compile(r".+-[0-9]+-recovery-(.+)-[^-]+")
 _TASK_ID = re.compile(r".+-[0-9]+-(?:r[0-9]+|recovery)-(.+)-[^-]+")
@@ -89,6 +95,31 @@ def is_recovery_name(name: str, task_id: str) -> bool:
     ours = _OURS.fullmatch(name)
     found = None if ours is None else _RECOVERY.fullmatch(ours[1])
     return found is not None and found[1] == _slug(task_id)
+
+
+def run_branch(workflow_id: str) -> str:
+    """Name the branch that one run writes to and nobody else; ``ValueError`` for an id that a name cannot hold.
+
+    The id is in it as it is, so that whoever finds the branch can ask about its run.
+    """
+    if _RUN.fullmatch(workflow_id) is None:
+        message = f"expected a workflow id of letters, digits, '_' and '-', at most 180, found {workflow_id[:200]!r}"
+        raise ValueError(message)
+    return f"{RUNS}{workflow_id}"
+
+
+def run_of(branch: str) -> str | None:
+    """Read back whose branch this is; ``None`` for a branch that is no run's."""
+    workflow_id = branch.removeprefix(RUNS)
+    return workflow_id if branch.startswith(RUNS) and _RUN.fullmatch(workflow_id) is not None else None
+
+
+def branch_of_a_run(target: Target) -> str:
+    """Give the branch of a target back that is a run's, or raise ``NotDoneError``: no other is made or removed so."""
+    if run_of(target.branch) is None:
+        message = f"expected the branch of a run, which begins with {RUNS}, found {target}: it is not ours to change"
+        raise NotDoneError(message)
+    return target.branch
 
 
 def _task_part(logical_task: str) -> str:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Any, Protocol
 
 from attrs import field, frozen
 
-from perago_core.contract import is_list, is_object
+from perago_core.contract import BRANCH, REPOSITORY, WORKSPACE, is_list, is_object
+from perago_core.names import run_of
 from perago_core.values import CommitRef, Target, TaskStatus
 
 #: What orchestrators call a workflow that has not ended.
@@ -76,6 +78,18 @@ class DeclaredTask(Protocol):
         ...
 
 
+class Place(Enum):
+    """Which commit of which branch a step is given.
+
+    ``BEFORE``: what the step before it left. ``RUN``: the branch of the run, at the commit the run was started at.
+    ``START``: the branch and the commit the run was started at, whatever came since.
+    """
+
+    BEFORE = "before"
+    RUN = "run"
+    START = "start"
+
+
 class DeclaredStep(Protocol):
     """One step of a pipeline, as a project declares it."""
 
@@ -114,19 +128,62 @@ class DeclaredPipeline(Protocol):
         ...
 
     @property
+    def isolated(self) -> bool:
+        """Return whether nothing of a run is visible on the branch until all of it is."""
+        ...
+
+    @property
     def stages(self) -> tuple[tuple[DeclaredStep, ...], ...]:
         """Return the steps in order, and those that run side by side together."""
         ...
 
-    @property
-    def all_steps(self) -> tuple[DeclaredStep, ...]:
-        """Return every step, one after the other."""
-        ...
+
+@frozen
+class Step:
+    """One step as an orchestrator runs it: what is declared of it, and where it works."""
+
+    label: str
+    task: str
+    params: Mapping[str, Any]
+    place: Place = Place.BEFORE
 
 
 def recovery_task_name(pipeline: str) -> str:
     """Name the recovery task of a pipeline. Each has its own: workers of other projects have other ledgers."""
     return f"{pipeline}-recover"
+
+
+def opening_task_name(pipeline: str) -> str:
+    """Name the task that makes the branch of a run; each pipeline has its own, for the same reason."""
+    return f"{pipeline}-open-run"
+
+
+def promotion_task_name(pipeline: str) -> str:
+    """Name the task that makes a run visible on its target."""
+    return f"{pipeline}-promote"
+
+
+#: What the two steps around an isolated run are called; steps that people declare there are called otherwise.
+OPENING, PROMOTION = "open-run", "promote"
+
+
+def stages_of(name: str, pipeline: DeclaredPipeline) -> tuple[tuple[Step, ...], ...]:
+    """Return the steps that a run of a pipeline has, and those that run side by side together.
+
+    Those of an isolated run work on a branch that its first step makes, and its last step publishes what they left to
+    the branch of the pipeline, from the commit at which the run was started.
+    """
+    declared = tuple(tuple(Step(each.label, each.task, each.params) for each in stage) for stage in pipeline.stages)
+    if not pipeline.isolated:
+        return declared
+    left = {"run": f"${{{declared[-1][-1].label}.{WORKSPACE}}}"}
+    opening = Step(OPENING, opening_task_name(name), {}, Place.RUN)
+    return ((opening,), *declared, (Step(PROMOTION, promotion_task_name(name), left, Place.START),))
+
+
+def steps_of(name: str, pipeline: DeclaredPipeline) -> tuple[Step, ...]:
+    """Return every step that a run of a pipeline has, one after the other."""
+    return tuple(step for stage in stages_of(name, pipeline) for step in stage)
 
 
 def quoted(params: object) -> Iterator[str]:
@@ -186,6 +243,15 @@ class PipelineView:
         left = [CommitRef(each.ref) for each in self.attempts if each.status is TaskStatus.COMPLETED and each.ref]
         return left[-1] if left else self.ref
 
+    @property
+    def branch_of_its_own(self) -> Target | None:
+        """Return the branch that its steps publish to instead of the target; ``None``: it has none, or not yet."""
+        for each in self.output.values():
+            found = each.get(WORKSPACE)
+            if is_object(found) and run_of(str(found.get(BRANCH))) == self.workflow_id:
+                return Target(found[REPOSITORY], found[BRANCH])
+        return None
+
 
 @frozen
 class RunLine:
@@ -227,7 +293,7 @@ class Delivery:
 class TaskPlace:
     """Where an attempt belongs. ``accepted`` is the number of the attempt of its task whose result was taken.
 
-    ``params``: what it was given.
+    ``params``: what it was given. ``ref``: the commit it was given; ``None``: it has no workspace.
     """
 
     workflow_id: str
@@ -235,6 +301,7 @@ class TaskPlace:
     target: Target
     accepted: int | None = None
     params: Mapping[str, Any] = field(factory=dict[str, Any])
+    ref: CommitRef | None = None
 
 
 class TaskDefinitions(Protocol):

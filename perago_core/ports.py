@@ -304,6 +304,26 @@ class BranchCreator(Protocol):
 
 
 @runtime_checkable
+class RunBranches(Protocol):
+    """A store that holds what a run writes apart until it is promoted: branches that are made, and go again.
+
+    Only branches of runs (``names.run_branch``) are made and removed; everything else is refused.
+    """
+
+    def branch_off(self, target: Target, at: CommitRef) -> Answer[None]:
+        """Make the branch at a commit; not done if there is one."""
+        ...
+
+    def run_branches(self, repository: str) -> Answer[tuple[str, ...]]:
+        """List the branches of runs."""
+        ...
+
+    def remove_branch(self, target: Target) -> Answer[None]:
+        """Remove the branch, and nothing of what it shares with others; done also when it is not there."""
+        ...
+
+
+@runtime_checkable
 class ObjectCollector(Protocol):
     """A store whose objects nobody else collects: neither a server of its own nor a command such as ``git gc``."""
 

@@ -124,6 +124,12 @@ def create(place: Place, branch: str, head: CommitRef) -> None:
         raise NotDoneError(message)
 
 
+def remove(place: Place, branch: str) -> None:
+    """Remove the branch: whoever is about to change it finds none."""
+    place.bucket.delete((place.branch(branch),))
+    _memory.put(place.bucket, place.branch(branch), None)
+
+
 def change(place: Place, branch: str, wanted: Change[T]) -> T:
     """Change the record in one step, beginning again from what is there whenever somebody else was faster.
 

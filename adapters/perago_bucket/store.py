@@ -13,13 +13,14 @@ from perago_bucket.layout import FIRST, Place, coordination_of, place_of
 from perago_bucket.probe import probe
 from perago_bucket.record import Record
 from perago_core.answers import Answer, NotDoneError, Unknown
+from perago_core.names import branch_of_a_run, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.ports import BranchCreator, ObjectCollector
+from perago_core.ports import BranchCreator, ObjectCollector, RunBranches
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 
 
-class BucketStore(BranchCreator, ObjectCollector):
+class BucketStore(BranchCreator, RunBranches, ObjectCollector):
     """The repositories below one prefix of a bucket."""
 
     def __init__(self, connection: Connection) -> None:
@@ -107,6 +108,23 @@ class BucketStore(BranchCreator, ObjectCollector):
             return first
 
         return answer(work)
+
+    def branch_off(self, target: Target, at: CommitRef) -> Answer[None]:
+        """Make the branch of a run at a commit; not done if there is one."""
+
+        def work() -> None:
+            place = self._place(target.repository)
+            record.create(place, branch_of_a_run(target), commits.needed(place, at).ref)
+
+        return answer(work)
+
+    def run_branches(self, repository: str) -> Answer[tuple[str, ...]]:
+        """List the branches of runs."""
+        return answer(lambda: tuple(each for each in self._place(repository).branches() if run_of(each) is not None))
+
+    def remove_branch(self, target: Target) -> Answer[None]:
+        """Remove the branch of a run with its names and claims; done also when it is not there."""
+        return answer(lambda: record.remove(self._place(target.repository), branch_of_a_run(target)))
 
     def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
         """List the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""

@@ -22,11 +22,31 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from perago_core.budget import PublishBudget
-from perago_core.contract import EXECUTION, REF, RESULT, TASK, is_list, is_object, output_document
-from perago_core.pipelines import QUOTATION, DeclaredPipeline, DeclaredStep, DeclaredTask, recovery_task_name
+from perago_core.contract import (
+    EXECUTION,
+    REF,
+    REPOSITORY,
+    RESULT,
+    TASK,
+    is_list,
+    is_object,
+    output_document,
+    workspace_document,
+)
+from perago_core.names import RUNS
+from perago_core.pipelines import (
+    QUOTATION,
+    DeclaredPipeline,
+    DeclaredTask,
+    Place,
+    Step,
+    recovery_task_name,
+    stages_of,
+    steps_of,
+)
 from perago_core.ports import Assignment
 from perago_core.results import Completed
-from perago_core.values import Attempt, CommitRef, TaskSnapshot, TaskStatus
+from perago_core.values import Attempt, CommitRef, Target, TaskSnapshot, TaskStatus
 
 Json: TypeAlias = Any
 Document: TypeAlias = dict[str, Any]
@@ -34,6 +54,8 @@ Document: TypeAlias = dict[str, Any]
 #: A pipeline is defined anew under the same version: workflows that run keep the definition they were started with.
 VERSION = 1
 RECOVERY_SUFFIX = "-recovery"
+#: Where a workflow was started.
+_START = "${workflow.input.workspace}"
 #: Documents in which a key more is a difference too. Elsewhere the server adds its defaults to what it was given.
 _EXACT = frozenset({"data", "inputParameters", "outputParameters"})
 #: Ended, and not as ours would: an optional task that failed for good; a task an operator skipped.
@@ -178,13 +200,13 @@ def response_timeout(task: DeclaredTask, budget: PublishBudget) -> int:
 def workflow_document(name: str, pipeline: DeclaredPipeline, *, has_target: bool = True) -> Document:
     """Describe the workflow of a pipeline; without a target its steps have no workspace."""
     tasks: list[Document] = []
-    workspace = "${workflow.input.workspace}"
-    for number, stage in enumerate(pipeline.stages, 1):
-        tasks += _stage(number, [_step(step, workspace if has_target else None) for step in stage])
+    workspace = _START
+    for number, stage in enumerate(stages_of(name, pipeline), 1):
+        tasks += _stage(number, [_step(step, _given(step, workspace) if has_target else None) for step in stage])
         workspace = f"${{{stage[-1].label}.output.workspace}}"
     document = _workflow(name, tasks)
     document["inputParameters"] = ["params", "workspace"] if has_target else ["params"]
-    document["outputParameters"] = _output(pipeline)
+    document["outputParameters"] = _output(steps_of(name, pipeline))
     if pipeline.recovery and has_target:
         document["failureWorkflow"] = name + RECOVERY_SUFFIX
     return document
@@ -231,13 +253,13 @@ def _workflow(name: str, tasks: list[Document]) -> Document:
     }
 
 
-def _output(pipeline: DeclaredPipeline) -> Document:
+def _output(declared: tuple[Step, ...]) -> Document:
     """Give where each step has left the branch, and what the last one gave.
 
     Not what all gave: four results of 3 MiB are more than Conductor keeps of a workflow, and it would fail for good at
     its very end, with everything published.
     """
-    steps = [step.label for step in pipeline.all_steps]
+    steps = [step.label for step in declared]
     shown: Document = {label: {"workspace": f"${{{label}.output.workspace}}"} for label in steps}
     shown[steps[-1]]["result"] = f"${{{steps[-1]}.output.result}}"
     return shown
@@ -258,7 +280,21 @@ def _stage(number: int, steps: list[Document]) -> list[Document]:
     ]
 
 
-def _step(step: DeclaredStep, workspace: str | None) -> Document:
+def _given(step: Step, before: str) -> str | Document:
+    """Say where a step works; ``before``: what the step before it left."""
+    match step.place:
+        case Place.BEFORE:
+            return before
+        case Place.START:
+            return _START
+        case Place.RUN:
+            start = _START.removesuffix("}")
+            return workspace_document(
+                Target(f"{start}.{REPOSITORY}}}", f"{RUNS}${{workflow.workflowId}}"), CommitRef(f"{start}.{REF}}}")
+            )
+
+
+def _step(step: Step, workspace: str | Document | None) -> Document:
     given: Document = {"params": translated(step.params)}
     if workspace is not None:
         given["workspace"] = workspace

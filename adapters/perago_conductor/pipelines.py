@@ -43,6 +43,7 @@ from perago_core.pipelines import (
     TaskName,
     TaskPlace,
     quoted,
+    steps_of,
 )
 from perago_core.ports import Assignment
 from perago_core.values import CommitRef, Target, TaskStatus
@@ -252,6 +253,7 @@ class ConductorPipelines(Pipelines):
             _target_of(task.input) or NOWHERE,
             accepted[0] if accepted else None,
             given if is_object(given := task.input.get(PARAMS)) else {},
+            _begun_at(task.input),
         )
 
     def delivery(self, task_id: str) -> Delivery | None:
@@ -305,7 +307,7 @@ class ConductorPipelines(Pipelines):
 
     def _check_tasks(self, name: str, pipeline: DeclaredPipeline) -> None:
         """Conductor starts a workflow with tasks it does not know, and waits an hour for each dead worker."""
-        missing = sorted({step.task for step in pipeline.all_steps} - set(self.registered()))
+        missing = sorted({step.task for step in steps_of(name, pipeline)} - set(self.registered()))
         if missing:
             raise OrchestratorError(f"pipeline {name}: not registered: {', '.join(missing)}. Run `perago register`")
 
@@ -413,7 +415,9 @@ def _task(document: Document) -> TaskSeen:
 
 def _check_params(name: str, pipeline: DeclaredPipeline, params: Mapping[str, Any]) -> None:
     """Conductor would put null for what was not given, and the mistake would show in the middle of the pipeline."""
-    asked = {path.split(".")[1] for step in pipeline.all_steps for path in quoted(step.params) if path[:7] == "params."}
+    asked = {
+        path.split(".")[1] for step in steps_of(name, pipeline) for path in quoted(step.params) if path[:7] == "params."
+    }
     missing = sorted(asked - set(params))
     if missing:
         first = missing[0]

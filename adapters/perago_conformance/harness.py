@@ -34,7 +34,7 @@ class StoreTraits:
     a task's claim is only ever raised, and a plan that carries a claim is refused unless that claim stands.
     ``probe``: what ``probe`` must find; ``None``: proved unable, or unknown where what is missing is ``installable``.
     ``uncommitted``: a branch can carry uncommitted objects. ``equal_trees``: equal content has an equal tree id,
-    whoever staged it.
+    whoever staged it. ``holds_runs``: it makes, lists and removes the branches of runs.
     """
 
     backings: frozenset[Backing]
@@ -44,6 +44,7 @@ class StoreTraits:
     probe: Capability | None
     uncommitted: bool
     equal_trees: bool = True
+    holds_runs: bool = False
     installable: bool = False
 
 

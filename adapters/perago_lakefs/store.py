@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TypeVar
 
 from perago_core.answers import Answer, NotDoneError
-from perago_core.names import EVERY, is_staging_name
+from perago_core.names import EVERY, RUNS, branch_of_a_run, is_staging_name, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.ports import Sink, Source
+from perago_core.ports import RunBranches, Sink, Source
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_lakefs import barrier, probe, publish
 from perago_lakefs.answers import Problem, answer, is_without_changes
@@ -26,7 +26,7 @@ _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,219}")
 _COMMIT = re.compile(r"[0-9a-f]{64}")
 
 
-class LakeFSStore:
+class LakeFSStore(RunBranches):
     """Branches of repositories on a lakeFS server.
 
     ``repositories``: those in which the probe tries what the server can do; none: all that we may see.
@@ -122,6 +122,26 @@ class LakeFSStore:
     def probe(self) -> Answer[Capability]:
         """Merge for real on branches made for that, and see every merge refused that must be."""
         return probe.probe(self, self._connection, self._repositories)
+
+    def branch_off(self, target: Target, at: CommitRef) -> Answer[None]:
+        """Make the branch of a run at a commit, hidden; not done if there is one."""
+        return self._answer(
+            lambda client: client.create_branch(
+                target.repository, _branch_name(branch_of_a_run(target)), _commit_id(at)
+            )
+        )
+
+    def run_branches(self, repository: str) -> Answer[tuple[str, ...]]:
+        """List the branches of runs."""
+        return self._answer(
+            lambda client: tuple(
+                each.name for each in client.branches(repository, RUNS) if run_of(each.name) is not None
+            )
+        )
+
+    def remove_branch(self, target: Target) -> Answer[None]:
+        """Remove the branch of a run; done also when it is not there."""
+        return self._answer(lambda client: client.delete_branch(target.repository, branch_of_a_run(target)))
 
     def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
         """Give the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""

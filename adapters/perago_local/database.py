@@ -22,12 +22,12 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown
 from perago_core.ports import Clock
@@ -49,13 +49,14 @@ class Part:
     """What one user of a file keeps in it: tables under a version, and what a restart of the machine means to them.
 
     ``restarted`` is SQL: deadlines of an earlier run of the machine mean nothing any more (see ``clock``).
-    In it ``:now`` is the present of the new run.
+    In it ``:now`` is the present of the new run. ``upgrades``: SQL by the version that it leads on from.
     """
 
     name: str
     version: int
     schema: str
     restarted: str
+    upgrades: Mapping[int, str] = field(factory=dict[int, str])
 
 
 class Database:
@@ -199,6 +200,11 @@ class Database:
             connection.execute("INSERT INTO part VALUES (?, ?, ?)", row)
             return
         version, boot = found
+        while version in self._part.upgrades:
+            for statement in _statements(self._part.upgrades[version]):
+                connection.execute(statement)
+            version += 1
+            connection.execute("UPDATE part SET version = ? WHERE name = ?", (version, self._part.name))
         if version != self._part.version:
             message = f"expected version {self._part.version} of the {self._part.name} tables, found {version}: "
             message += "use the program that wrote them, or another file"

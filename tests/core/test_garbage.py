@@ -7,9 +7,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perago_core.garbage import Living, abandoned_names, settled_claims, stray_intents, unknown_names
+from perago_core.garbage import Living, abandoned_names, run_branch_may_go, settled_claims, stray_intents, unknown_names
 from perago_core.ledger import Intent
 from perago_core.names import staging_name, task_id_of
+from perago_core.pipelines import PipelineView
 from perago_core.values import Claim, CommitRef, Target
 from tests.core.ledger_world import intent_of
 
@@ -110,3 +111,17 @@ def test_an_intent_goes_only_when_no_target_points_to_it_and_its_task_is_settled
     going = stray_intents([intent(*each) for each in made], operations, settled, living)
     busy = {attempt.logical_task for attempt in living}
     assert set(going) == {intent(*each) for each in made if each not in pointed and each[0] in settled - busy}
+
+
+@pytest.mark.parametrize(
+    ("status", "goes"),
+    [("RUNNING", (False, False)), ("PAUSED", (False, False)), ("COMPLETED", (True, True)), ("FAILED", (False, True))],
+)
+def test_a_promoted_runs_branch_goes_at_once_and_a_failed_ones_in_time(status: str, goes: tuple[bool, bool]) -> None:
+    run = PipelineView("w", "orders", status, ended_at=1000)
+    assert tuple(run_branch_may_go(run, now, 10.0) for now in (10_999, 11_000)) == goes
+
+
+def test_the_branch_of_a_run_nobody_knows_goes_only_if_somebody_says_so() -> None:
+    assert not run_branch_may_go(None, 10**15, 0.0)
+    assert run_branch_may_go(None, 0, 10.0, unknown=True)

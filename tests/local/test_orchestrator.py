@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import stat
 import time
 from collections.abc import Callable
@@ -11,12 +12,14 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from attrs import evolve
 
 from perago_core.answers import Done, NotDone
-from perago_core.pipelines import OrchestratorError
+from perago_core.names import run_branch
+from perago_core.pipelines import OrchestratorError, Place
 from perago_core.values import TaskStatus
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.orchestrator.deliveries import OUTPUT_MAX
@@ -65,6 +68,45 @@ def test_the_ref_of_a_step_is_the_input_of_the_next_and_the_last_one_ends_the_wo
     assert output["clean"]["result"] == {"rows": 3}
     assert output["join"]["workspace"]["ref"] == "C"
     assert orchestrator.open_tasks() == ()
+
+
+def test_a_step_works_where_its_place_says_and_the_next_one_follows_it_there(orchestrator: SqliteOrchestrator) -> None:
+    places = (("apart", Place.RUN), ("follow", Place.BEFORE), ("home", Place.START))
+    for name, _ in places:
+        orchestrator.register(TaskDefinition(name))
+    steps = tuple(
+        WorkflowStep(name, name, {"left": "${follow.workspace}"} if name == "home" else {}, place)
+        for name, place in places
+    )
+    workflow_id = orchestrator.start_workflow("w", steps, target=TARGET, ref=REF)
+    seen: list[tuple[str, str]] = []
+    given: dict[str, Any] = {}
+    for ref in "ABC":
+        task = take(orchestrator, *(name for name, _ in places))
+        given = json.loads(task.input)
+        seen.append((given["workspace"]["branch"], given["workspace"]["ref"]))
+        orchestrator.report(attempt_of(task), completed(ref))
+    own = run_branch(workflow_id)
+    assert seen == [(own, "A"), (own, "A"), ("main", "A")]
+    assert given["params"]["left"]["branch"] == own
+    assert given["params"]["left"]["ref"] == "B"
+    found = orchestrator.workflow(workflow_id)
+    assert found is not None
+    assert [each["workspace"]["branch"] for each in json.loads(found.output).values()] == [own, own, "main"]
+
+
+def test_a_file_of_the_release_before_is_upgraded_and_its_workflows_go_on(tmp_path: Path, clock: HandClock) -> None:
+    path = tmp_path / "old.db"
+    with closing(SqliteOrchestrator(path, clock=clock)) as before:
+        workflow_id = started(before, "a", "b")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE step DROP COLUMN place")
+        connection.execute("UPDATE part SET version = 1")
+        connection.commit()
+    with closing(SqliteOrchestrator(path, clock=clock)) as after:
+        for ref in "BC":
+            after.report(attempt_of(take(after, "a", "b")), completed(ref))
+        assert status(after, workflow_id) is WorkflowStatus.COMPLETED
 
 
 def test_a_step_quotes_parameters_and_earlier_results(orchestrator: SqliteOrchestrator) -> None:

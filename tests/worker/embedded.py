@@ -59,11 +59,11 @@ class Embedded:
         )
         return self.words.start(task, pipeline, ref or self.first)
 
-    def poll(self) -> Assignment:
-        """Take the next task, waiting for one that is due only later."""
+    def poll(self, names: tuple[str, ...] = ()) -> Assignment:
+        """Take the next task, waiting for one that is due only later; any of the project's if not told."""
         until = time.monotonic() + _WAIT
         while time.monotonic() < until:
-            polled: Answer[tuple[Assignment, ...]] = self.orchestrator.poll("tester", tuple(self.tasks), 1)
+            polled: Answer[tuple[Assignment, ...]] = self.orchestrator.poll("tester", names or tuple(self.tasks), 1)
             assert isinstance(polled, Done), polled
             if polled.value:
                 return polled.value[0]

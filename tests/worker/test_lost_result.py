@@ -143,7 +143,7 @@ def test_the_sweep_before_a_publication_logs_and_counts_it(worker: Embedded, cap
 def test_the_recovery_task_fails_with_it(worker: Embedded, caplog: pytest.LogCaptureFixture) -> None:
     place = Attempt("w", "t", 0, "w/t", 1, "run-1", Target("-", "-"), CommitRef("-"), Backing.SOFT, read_only=True)
     recovery = recovery_of("p-recover", Target("lake", "main"), worker.stack)
-    ended = InternalTask(recovery, '{"workflow": "w-1", "reason": "it failed"}').run(place)
+    ended = InternalTask(recovery, '{"workflow": "w-1", "reason": "it failed"}', worker.stack.store).run(place)
     assert isinstance(ended, Done)
     assert isinstance(ended.value, BodyFailed)
     assert ended.value.terminal

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from perago_core.answers import Done
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.values import Attempt, Backing, CommitRef, Target
+from perago_local.git.store import GitStore
 from perago_worker.api.errors import TaskTerminalError
 from perago_worker.api.task import TaskDefinition, definition_of, task
 from perago_worker.config.load import load
@@ -44,7 +45,7 @@ def _own() -> TaskDefinition:
 
 
 def _run(definition: TaskDefinition, params: str) -> BodyEvent:
-    answer = InternalTask(definition, params).run(ATTEMPT)
+    answer = InternalTask(definition, params, GitStore(Path("unused"))).run(ATTEMPT)
     assert isinstance(answer, Done)
     return answer.value
 

@@ -31,9 +31,9 @@ from perago_conformance.support import (
 )
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.names import recovery_name, target_prefix
+from perago_core.names import EVERY, recovery_name, run_branch, target_prefix
 from perago_core.plan import PlanKind, PublishPlan
-from perago_core.ports import Sink, Source, Store, Stored
+from perago_core.ports import RunBranches, Sink, Source, Store, Stored
 from perago_core.values import Backing, Claim, CommitRef, Target, claim_of
 
 ABSENT = CommitRef("0123456789abcdef0123456789abcdef01234567")
@@ -568,6 +568,68 @@ def test_one_of_several_equal_merges_wins_where_the_head_is_checked(store: Store
         assert len(won) + sum(isinstance(answer, NotDone) for answer in answers) == PROCESSES
         assert len(won) == (1 if PlanKind.MERGE in store.traits.checks_head else PROCESSES)
         assert head_of(store, target) in won
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Branches of runs
+
+
+def _runs(store: StoreHarness) -> RunBranches | None:
+    port: object = store.port
+    assert isinstance(port, RunBranches) is store.traits.holds_runs
+    return port if isinstance(port, RunBranches) else None
+
+
+def test_the_branch_of_a_run_is_made_once_at_a_commit_listed_and_removed(store: StoreHarness) -> None:
+    runs, own = _runs(store), Target("lake", run_branch("wf-1"))
+    if runs is None:
+        return
+    first = store.create(MAIN, FIRST)
+    store.stranger_commits(MAIN, {"later.txt": b"later"})
+    assert done(runs.run_branches("lake")) == ()
+    done(runs.branch_off(own, first))
+    assert head_of(store, own) == first
+    refused(runs.branch_off(own, head_of(store)))
+    assert head_of(store, own) == first
+    assert done(runs.run_branches("lake")) == (own.branch,)
+    assert done(store.port.staging_names("lake", EVERY)) == ()
+    for _ in range(2):
+        done(runs.remove_branch(own))
+        assert done(store.port.head(own)) is None
+    assert done(runs.run_branches("lake")) == ()
+    assert store.branches("lake") == {"main"}
+
+
+def test_what_a_run_published_is_linked_to_its_target_without_a_byte_being_sent(store: StoreHarness) -> None:
+    runs, own = _runs(store), Target("lake", run_branch("wf-1"))
+    if runs is None:
+        return
+    first = store.create(MAIN, FIRST)
+    done(runs.branch_off(own, first))
+    step = attempt_at(first, target=own)
+    published = done(store.port.publish(plan_for(store, step, stage(store, step, {"new.txt": b"new"}, ("keep.txt",)))))
+    after = {each.path: each for each in done(store.port.read("lake", published).list())}
+    promotion = attempt_at(first, task="wf-1/promote")
+    done(store.port.open_staging(MAIN, promotion.staging_name, first))
+    done(store.port.sink(MAIN, promotion.staging_name).link((after["new.txt"],), ("keep.txt",)))
+    staged = done(store.port.commit(MAIN, promotion.staging_name, "promote"))
+    assert staged is not None
+    promoted = done(store.port.publish(plan_for(store, promotion, staged)))
+    assert head_of(store) == promoted
+    done(runs.remove_branch(own))
+    assert store.read_file("lake", promoted, "new.txt") == b"new"
+    assert store.read_file("lake", promoted, "keep.txt") is None
+
+
+def test_no_branch_but_a_runs_is_made_or_removed(store: StoreHarness) -> None:
+    runs = _runs(store)
+    if runs is None:
+        return
+    first = store.create(MAIN, FIRST)
+    refused(runs.branch_off(Target("lake", "mine"), first))
+    refused(runs.remove_branch(MAIN))
+    assert head_of(store) == first
+    assert store.branches("lake") == {"main"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from pathlib import Path
 import pygit2
 
 from perago_core.answers import Answer, NotDoneError
+from perago_core.names import branch_of_a_run, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.ports import BranchCreator
+from perago_core.ports import BranchCreator, RunBranches
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
@@ -21,6 +22,7 @@ from perago_local.git.answers import answer
 from perago_local.git.probe import probe
 from perago_local.git.repository import (
     HEADS,
+    PACKED,
     commit_at,
     create,
     described_commit,
@@ -46,7 +48,7 @@ def _changed(path: Path) -> float:
         return float("inf")
 
 
-class GitStore(BranchCreator):
+class GitStore(BranchCreator, RunBranches):
     """The bare repositories in one folder: repository ``lake`` is ``<root>/lake.git``."""
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
@@ -161,6 +163,42 @@ class GitStore(BranchCreator):
                 return CommitRef(str(first))
 
             return exclusively(repository, (ref,), begin, self._patience)
+
+        return answer(work)
+
+    def branch_off(self, target: Target, at: CommitRef) -> Answer[None]:
+        """Make the branch of a run at a commit; not done if there is one."""
+
+        def work() -> None:
+            repository, ref = self._opened(target.repository), head_ref(branch_of_a_run(target))
+            commit = needed(repository, at)
+
+            def begin(moves: Moves) -> None:
+                if moves.read(ref) is not None:
+                    message = f"branch {target} exists already: use it, or take another name"
+                    raise NotDoneError(message)
+                moves.move(ref, commit.id)
+
+            exclusively(repository, (ref,), begin, self._patience)
+
+        return answer(work)
+
+    def run_branches(self, repository: str) -> Answer[tuple[str, ...]]:
+        """List the branches of runs."""
+
+        def work() -> tuple[str, ...]:
+            found = (each.removeprefix(HEADS) for each in refs_under(self._opened(repository), HEADS))
+            return tuple(each for each in found if run_of(each) is not None)
+
+        return answer(work)
+
+    def remove_branch(self, target: Target) -> Answer[None]:
+        """Remove the branch of a run; done also when it is not there."""
+
+        def work() -> None:
+            ref = head_ref(branch_of_a_run(target))
+            gone = self._opened(target.repository)
+            exclusively(gone, (PACKED, ref), lambda moves: moves.delete((ref,)), self._patience)
 
         return answer(work)
 

@@ -66,8 +66,16 @@ def start(connection: sqlite3.Connection, moment: Moment, definition: WorkflowDe
     )
     for position, step in enumerate(definition.steps):
         connection.execute(
-            "INSERT INTO step (workflow, position, name, task, params, settings) VALUES (?, ?, ?, ?, ?, ?)",
-            (workflow_id, position, step.name, step.task, step.params, settings_text(known[step.task])),
+            "INSERT INTO step (workflow, position, name, task, params, settings, place) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                workflow_id,
+                position,
+                step.name,
+                step.task,
+                step.params,
+                settings_text(known[step.task]),
+                step.place.value,
+            ),
         )
     schedule(connection, moment, workflow_id, 0)
     return workflow_id

@@ -18,10 +18,11 @@ from perago_core.pipelines import (
     RunLine,
     TaskName,
     TaskPlace,
+    steps_of,
 )
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator.port import SqliteOrchestrator
-from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep
+from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep, workspace_in
 
 
 class EmbeddedPipelines(Pipelines):
@@ -77,17 +78,13 @@ class EmbeddedPipelines(Pipelines):
         self, name: str, pipeline: DeclaredPipeline, ref: CommitRef | None, params: Mapping[str, Any] | None = None
     ) -> str:
         """Start a pipeline at a commit; steps side by side run in their order, of which the last one may write."""
-        steps = tuple(WorkflowStep(each.label, each.task, each.params) for each in pipeline.all_steps)
+        steps = tuple(WorkflowStep(each.label, each.task, each.params, each.place) for each in steps_of(name, pipeline))
         target = None if ref is None else Target(pipeline.repository, pipeline.branch)
         return self._orchestrator.start_workflow(name, steps, params or {}, target=target, ref=ref)
 
     def rivals(self, target: Target, names: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002  all are asked
         """Return the workflows that run on this target."""
-        return tuple(
-            each.workflow_id
-            for each in self._orchestrator.workflows()
-            if any(_target(task.input) == target for task in self._orchestrator.tasks(each.workflow_id))
-        )
+        return tuple(each.workflow_id for each in self._orchestrator.workflows() if each.target == target)
 
     def unattended(self, view: PipelineView) -> tuple[str, ...]:  # noqa: ARG002  it cannot tell
         """Name none: this orchestrator does not remember who asked."""
@@ -160,7 +157,7 @@ class EmbeddedPipelines(Pipelines):
         found = self._orchestrator.task(task_id)
         if found is None:
             return None
-        target = _target(found.input)
+        target, ref = workspace_in(found.input)
         done = [
             each.number
             for each in self._orchestrator.tasks(found.workflow_id)
@@ -168,7 +165,9 @@ class EmbeddedPipelines(Pipelines):
         ]
         given: Any = json.loads(found.input).get(PARAMS)
         accepted = done[0] if done else None
-        return TaskPlace(found.workflow_id, found.logical_task, target, accepted, given if is_object(given) else {})
+        return TaskPlace(
+            found.workflow_id, found.logical_task, target, accepted, given if is_object(given) else {}, ref
+        )
 
     def delivery(self, task_id: str) -> Delivery | None:
         """Return whose task this is and whether it is open."""
@@ -204,8 +203,3 @@ class EmbeddedPipelines(Pipelines):
         """Let polls bring tasks of this workflow only."""
         self._orchestrator.only = workflow_id
         return True
-
-
-def _target(text: str) -> Target:
-    given = json.loads(text).get("workspace", {})
-    return Target(given.get("repository", "-"), given.get("branch", "-"))

@@ -14,7 +14,8 @@ from typing import cast
 
 from attrs import asdict, frozen
 
-from perago_core.contract import NOWHERE, output_document
+from perago_core.contract import output_document
+from perago_core.pipelines import Place
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator.schema import Moment
 from perago_local.orchestrator.workflow import (
@@ -25,6 +26,8 @@ from perago_local.orchestrator.workflow import (
     WorkflowStatus,
     WorkflowStep,
     input_of,
+    workspace_in,
+    workspace_of,
 )
 
 _ENDS = {TaskStatus.TIMED_OUT: WorkflowStatus.TIMED_OUT}
@@ -153,16 +156,17 @@ def start_total_timeout(connection: sqlite3.Connection, moment: Moment, workflow
 def make_input(connection: sqlite3.Connection, workflow_id: str, position: int) -> str:
     """Write what a step is given, from what the steps before it left; ``ValueError`` if it quotes what is not there."""
     definition = workflow_definition(connection, workflow_id)
-    ref, outputs = definition.ref, cast("dict[str, Json]", {})
+    step, outputs = definition.steps[position], cast("dict[str, Json]", {})
+    left: tuple[Target, CommitRef] | None = None
     before = connection.execute(
-        "SELECT step.name, output, result_ref, task.id, result_execution FROM step JOIN task USING (workflow, position)"
-        " WHERE workflow = ? AND position < ? AND status = ? ORDER BY position",
+        "SELECT step.name, output, result_ref, task.id, result_execution, input FROM step"
+        " JOIN task USING (workflow, position) WHERE workflow = ? AND position < ? AND status = ? ORDER BY position",
         (workflow_id, position, TaskStatus.COMPLETED.value),
     )
-    for name, output, result_ref, task_id, execution in before:
-        ref = CommitRef(result_ref)
-        outputs[name] = output_document(definition.target or NOWHERE, ref, output, task_id, execution)
-    return input_of(definition, definition.steps[position], outputs, None if definition.target is None else ref)
+    for name, output, result_ref, task_id, execution, given in before:
+        left = workspace_in(given)[0], CommitRef(result_ref)
+        outputs[name] = output_document(*left, output, task_id, execution)
+    return input_of(definition, step, outputs, workspace_of(definition, workflow_id, step, left))
 
 
 def workflow_definition(connection: sqlite3.Connection, workflow_id: str) -> WorkflowDefinition:
@@ -172,11 +176,12 @@ def workflow_definition(connection: sqlite3.Connection, workflow_id: str) -> Wor
         (workflow_id,),
     ).fetchone()
     steps = connection.execute(
-        "SELECT name, task, params FROM step WHERE workflow = ? ORDER BY position",
+        "SELECT name, task, params, place FROM step WHERE workflow = ? ORDER BY position",
         (workflow_id,),
     )
+    made = tuple(WorkflowStep(label, task, given, Place(place)) for label, task, given, place in steps)
     target = None if repository is None else Target(repository, branch)
-    return WorkflowDefinition(name, tuple(WorkflowStep(*step) for step in steps), params, target, ref)
+    return WorkflowDefinition(name, made, params, target, ref)
 
 
 def _go_on(connection: sqlite3.Connection, moment: Moment, place: TaskPosition) -> None:

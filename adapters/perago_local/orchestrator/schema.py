@@ -20,7 +20,8 @@ Row: TypeAlias = sqlite3.Row | tuple[Any, ...]
 
 PART = Part(
     name="orchestrator",
-    version=1,
+    version=2,
+    upgrades={1: "ALTER TABLE step ADD COLUMN place TEXT NOT NULL DEFAULT 'before'"},
     schema="""
         CREATE TABLE definition (name TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE workflow (
@@ -45,6 +46,7 @@ PART = Part(
             settings TEXT NOT NULL,
             number INTEGER NOT NULL DEFAULT 0,
             end_by REAL,
+            place TEXT NOT NULL DEFAULT 'before',
             PRIMARY KEY (workflow, position)
         ) WITHOUT ROWID;
         CREATE TABLE task (

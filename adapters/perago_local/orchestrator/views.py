@@ -9,11 +9,11 @@ from typing import Any
 
 from attrs import fields, frozen
 
-from perago_core.contract import NOWHERE, output_document
+from perago_core.contract import output_document
 from perago_core.value import Value
 from perago_core.values import CommitRef, Target, TaskStatus
 from perago_local.orchestrator.progress import workflow_definition
-from perago_local.orchestrator.workflow import WorkflowStatus
+from perago_local.orchestrator.workflow import WorkflowStatus, workspace_in
 
 
 @frozen(repr=False)
@@ -120,10 +120,9 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> WorkflowView |
     if row is None:
         return None
     definition = workflow_definition(connection, workflow_id)
-    target = definition.target or NOWHERE
     output = {
         each.step: output_document(
-            target,
+            workspace_in(each.input)[0],
             each.result_ref,
             each.output or "null",
             each.task_id,

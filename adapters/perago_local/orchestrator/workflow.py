@@ -1,9 +1,9 @@
 """What a workflow is made of, as values: tasks and how they are retried, steps, and what a step is given.
 
 A workflow is a line of steps. Each reads the workspace at the commit the one before it left, so the ref of a step's
-result is the ref of the next step's input. The parameters of a step may quote what came before it
-(``perago_core.pipelines``). A text that is one such quotation becomes the quoted value itself, whatever its type;
-inside a longer text it becomes text.
+result is the ref of the next step's input, unless its ``place`` says otherwise. The parameters of a step may quote what
+came before it (``perago_core.pipelines``). A text that is one such quotation becomes the quoted value itself, whatever
+its type; inside a longer text it becomes text.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
-from perago_core.contract import PARAMS, WORKSPACE, is_list, is_object, workspace_document
-from perago_core.pipelines import QUOTATION
+from perago_core.contract import NOWHERE, PARAMS, WORKSPACE, is_list, is_object, workspace_document
+from perago_core.names import run_branch
+from perago_core.pipelines import QUOTATION, Place
 from perago_core.value import Value, a, count, many, maybe, seconds, text
 from perago_core.values import CommitRef, Target
 
@@ -79,12 +80,13 @@ def _json_text(params: str | Mapping[str, Json] | None) -> str | None:
 class WorkflowStep(Value):
     """One step: its name in the workflow, the task it runs, and its parameters; ``None``: the workflow's.
 
-    Parameters are given as a mapping or as the text of a JSON object, and kept as text.
+    Parameters are given as a mapping or as the text of a JSON object, and kept as text. ``place``: where it works.
     """
 
     name: str = field(validator=text)
     task: str = field(validator=text)
     params: str | None = field(default=None, converter=_json_text, validator=maybe(text))
+    place: Place = field(default=Place.BEFORE, validator=a(Place))
 
     def __attrs_post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
@@ -135,17 +137,41 @@ def json_object(source: str, what: str) -> Mapping[str, Json]:
     return found
 
 
-def input_of(
-    definition: WorkflowDefinition, step: WorkflowStep, outputs: Mapping[str, Json], ref: CommitRef | None
-) -> str:
-    """Write what a step is given, from what the steps before it gave; ``ValueError`` if it quotes what is not there."""
+def workspace_in(given: str) -> tuple[Target, CommitRef | None]:
+    """Read from a task's input on which branch it works, and from which commit; nowhere if it has no workspace."""
+    found: Json = json.loads(given).get(WORKSPACE)
+    return (NOWHERE, None) if found is None else (Target(found["repository"], found["branch"]), CommitRef(found["ref"]))
+
+
+def workspace_of(
+    definition: WorkflowDefinition, workflow_id: str, step: WorkflowStep, left: tuple[Target, CommitRef] | None
+) -> Json:
+    """Name the commit a step works on; ``left``: what the step before it left. ``None``: it has no workspace."""
+    if definition.target is None:
+        return None
+    start = (definition.target, definition.ref)
+    match step.place:
+        case Place.BEFORE:
+            return workspace_document(*(left or start))
+        case Place.START:
+            return workspace_document(*start)
+        case Place.RUN:
+            branch = Target(definition.target.repository, run_branch(workflow_id))
+            return workspace_document(branch, definition.ref)
+
+
+def input_of(definition: WorkflowDefinition, step: WorkflowStep, outputs: Mapping[str, Json], workspace: Json) -> str:
+    """Write what a step is given, from what the steps before it gave; ``ValueError`` if it quotes what is not there.
+
+    ``workspace``: the commit it works on; ``None``: it has none.
+    """
     params: Json = json_object(definition.params, "workflow parameters")
     if step.params is not None:
         scope = {**outputs, "params": params}
         params = _filled(json_object(step.params, "step parameters"), scope, step.name)
     given: dict[str, Json] = {PARAMS: params}
-    if definition.target is not None:
-        given[WORKSPACE] = workspace_document(definition.target, ref)
+    if workspace is not None:
+        given[WORKSPACE] = workspace
     return json.dumps(given)
 
 

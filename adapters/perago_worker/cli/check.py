@@ -36,6 +36,7 @@ def check(context: typer.Context, *, as_json: AsJson = False) -> None:
     out.print(table)
     for name, pipeline in settings.pipelines.items():
         order = " -> ".join(" | ".join(step.task for step in stage) for stage in pipeline.stages)
-        out.print(f"pipeline {name}: {order} on {pipeline.repository}/{pipeline.branch}")
+        whole = ", a whole run at a time" if pipeline.isolated else ""
+        out.print(f"pipeline {name}: {order} on {pipeline.repository}/{pipeline.branch}{whole}")
     for warning in warnings:
         messages.print(f"[yellow]warning:[/yellow] {warning}")

@@ -17,6 +17,7 @@ from perago_worker.cli.project import project_of, target_of
 from perago_worker.folders.sandboxes import Sandboxes
 from perago_worker.ops.gc import Collected, CollectError, collect
 from perago_worker.ops.retention import collect_ledger
+from perago_worker.ops.run_branches import CollectedRuns, collect_run_branches
 
 _DAY = 24 * 3600.0
 
@@ -39,6 +40,7 @@ def gc(
 ) -> None:
     """Remove staging names and folders of attempts that ended, and what is left of workflows that are long over.
 
+    The branch of a promoted run goes, and that of a failed one after its pipeline's keep_failed_days.
     From the ledger goes what is older than coordination.settled_days and audit_days, whatever the branch.
     """
     project = project_of(context)
@@ -49,24 +51,42 @@ def gc(
             collected = collect(
                 project.stack, pipelines, target, older_than=older_than, unknown=unknown, dry_run=dry_run
             )
+            runs = collect_run_branches(
+                project.stack, pipelines, project.settings, target.repository, unknown=unknown, dry_run=dry_run
+            )
             folders = () if dry_run else Sandboxes(project.settings.worker.root).sweep()
             ledger = collect_ledger(project.stack, project.settings.coordination.retention(), dry_run=dry_run)
     except CollectError as error:
         raise CommandError(str(error)) from None
+    collected = evolve(collected, trouble=(*collected.trouble, *runs.trouble))
     if not isinstance(ledger, Done):
         collected = evolve(collected, trouble=(*collected.trouble, f"old records of the ledger: {ledger.reason}"))
     old = ledger.value if isinstance(ledger, Done) else OldRecords()
     if as_json:
         records = {"settlements": old.settlements, "maintained": old.maintained, "audits": old.audits}
-        print_json({"dry_run": dry_run, "folders": list(folders), "ledger": records, **asdict(collected)})
+        branches = {"removed": list(runs.removed), "kept": list(runs.kept), "unknown": list(runs.unknown)}
+        shown = {"folders": list(folders), "ledger": records, "run_branches": branches}
+        print_json({"dry_run": dry_run, **shown, **asdict(collected)})
         raise typer.Exit(1 if collected.trouble else 0)
     for line in _told(target, collected, old, "would remove" if dry_run else "removed"):
+        out.print(line, markup=False)
+    for line in _told_of_runs(runs, "would remove" if dry_run else "removed"):
         out.print(line, markup=False)
     if folders:
         out.print(f"removed the local folders of {len(folders)} dead execution(s)")
     for each in collected.trouble:
         messages.print(f"[yellow]not removed:[/yellow] {escape(each)}")
     raise typer.Exit(1 if collected.trouble else 0)
+
+
+def _told_of_runs(runs: CollectedRuns, verb: str) -> Iterator[str]:
+    """Say which branches of runs went, and why others stay."""
+    for each in runs.removed:
+        yield f"{verb} {each}, whose run needs it no more"
+    for each in runs.kept:
+        yield f"kept {each}: its run is under way, or failed less than keep_failed_days ago"
+    for each in runs.unknown:
+        yield f"kept {each}: its run is not known here. If no other orchestrator uses the repository: --unknown"
 
 
 def _told(target: Target, collected: Collected, old: OldRecords, verb: str) -> Iterator[str]:

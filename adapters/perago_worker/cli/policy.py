@@ -11,8 +11,8 @@ from perago_core.answers import Done
 from perago_core.policy import Changed, Decision, Policy, PolicyFailed
 from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of
-from perago_worker.config.settings import targets_of
 from perago_worker.ops.policy import Standing, next_decision, person, says_the_same, standing, write
+from perago_worker.ops.run_branches import written_targets
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -129,7 +129,9 @@ def _write(project: Project, found: Standing, wanted: Decision, *, wait: float, 
             _tell(found.decision, "nothing to change: ")
         return
     with messages.status(f"waiting for {len(found.workers)} worker(s) to rest, at most {wait:g} s"):
-        changed = write(project.stack, wanted, tuple(targets_of(project.settings)), patience=wait, forced=force)
+        changed = write(
+            project.stack, wanted, written_targets(project.stack, project.settings), patience=wait, forced=force
+        )
     if not isinstance(changed, Changed):
         _refuse(changed, as_json=as_json)
     if as_json:

@@ -88,10 +88,11 @@ class Project:
         return load_tasks(self.settings, self.folder)
 
     def all_tasks(self) -> dict[str, TaskDefinition]:
-        """Import the tasks, and add the recovery tasks that workers of this project run beside them."""
+        """Import the tasks, and add those that workers of this project run beside them, for recovery and whole runs."""
         from perago_worker.pipelines.recovery_task import own_tasks  # noqa: PLC0415  as above
+        from perago_worker.pipelines.run_tasks import run_tasks  # noqa: PLC0415  as above
 
-        return {**self.tasks(), **own_tasks(self.settings, self.stack)}
+        return {**self.tasks(), **own_tasks(self.settings, self.stack), **run_tasks(self.settings, self.stack)}
 
     def pipelines(self) -> Pipelines:
         """Return the orchestrator as people use it; what is registered there is made to fit the publish budget."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from perago_core.pipelines import PROMOTION
 from perago_worker.cli.console import out, print_json
 from perago_worker.cli.words import took
 
@@ -44,6 +45,8 @@ def show(view: PipelineView, *, as_json: bool, changed: Mapping[str, str] | None
     reason = "" if any(each.reason == view.reason for each in view.attempts) else f" {escape(view.reason)}"
     ended = f" after {took(view.started_at, view.ended_at)}" if view.started_at else ""
     out.print(f"{view.workflow_id}: [{colour}]{view.status.lower()}[/]{ended}{reason}".rstrip())
+    if where := where_it_is(view):
+        out.print(escape(where))
     out.print(f"[dim]next:[/dim] {escape(what_next(view))}")
 
 
@@ -68,6 +71,18 @@ def _given(view: PipelineView, attempt: AttemptView, changed: Mapping[str, str])
     return "; ".join(each for each in (changed.get(attempt.task_id, ""), f"gave {shown}" if shown else "") if each)
 
 
+def where_it_is(view: PipelineView) -> str:
+    """Say what of an isolated run is where; blank for any other run."""
+    own = view.branch_of_its_own
+    if own is None:
+        return ""
+    if view.succeeded:
+        return f"promoted from {own} to {view.target}, in one commit"
+    if any(each.step == PROMOTION for each in view.attempts):
+        return f"its steps are on {own}; that they are on {view.target} was not accepted"
+    return f"its steps are on {own}; nothing of them is on {view.target}"
+
+
 def what_next(view: PipelineView) -> str:
     """Say what a person can do now."""
     run = view.workflow_id
@@ -76,7 +91,9 @@ def what_next(view: PipelineView) -> str:
         return "`perago history` shows the branch, `perago verify` proves it" if view.target else f"`perago logs {run}`"
     if not view.running:
         where = "" if last is None else f" from step {last.step}"
-        return f"`perago logs {run}` says more; `perago retry {run}` goes on{where}, what was accepted stays"
+        own = view.branch_of_its_own
+        look = "" if own is None else f"`perago history {own}` shows what it left; "
+        return f"{look}`perago logs {run}` says more; `perago retry {run}` goes on{where}, what was accepted stays"
     if last is None or last.status.value != "IN_PROGRESS":
         return (
             f"it waits for a worker: `perago worker` or, here and now, `perago retry {run}` goes on with it; "
@@ -97,6 +114,7 @@ def describe(view: PipelineView) -> dict[str, Any]:
         "reason": view.reason,
         "started_at": view.started_at,
         "ended_at": view.ended_at,
+        "branch": str(view.branch_of_its_own) if view.branch_of_its_own else None,
         "output": dict(view.output),
         "attempts": [
             {

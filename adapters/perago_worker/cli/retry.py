@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from perago_core.pipelines import Pipelines, PipelineView
-from perago_core.values import Target
+from perago_core.pipelines import OPENING, Pipelines, PipelineView, steps_of
+from perago_core.values import CommitRef, Target
 from perago_worker.api.registry import Registry
 from perago_worker.cli.console import AsJson, CommandError, messages
 from perago_worker.cli.finding import find_run_to_change
 from perago_worker.cli.project import Project, project_of
 from perago_worker.cli.run import leave_nothing_unaccepted
 from perago_worker.cli.work_off import follow, work_off
+from perago_worker.ops.run_branches import is_gone
 from perago_worker.stack import head_of
 
 
@@ -81,25 +82,33 @@ def _require_unmoved(project: Project, view: PipelineView, tasks: Registry) -> N
 
     Maintenance in between is no matter for tasks that allow it; whether it was only that, the fence decides.
     """
-    if view.target is None or view.reached is None:
+    place = project.pipelines().find(view.attempts[-1].task_id)
+    if place is None or place.ref is None:
         return
-    leave_nothing_unaccepted(project, view.target)
-    head = head_of(project.stack, view.target)
-    if head != view.reached and not any(each.over_maintenance for each in tasks.values()):
-        raise CommandError(_moved(view, view.target, head))
+    if is_gone(project.stack.store, place.target):
+        if view.attempts[-1].step == OPENING:
+            return
+        raise CommandError(f"{place.target} is gone, and with it what {view.workflow_id} left. {_anew(view)}")
+    leave_nothing_unaccepted(project, place.target)
+    head = head_of(project.stack, place.target)
+    if head != place.ref and not any(each.over_maintenance for each in tasks.values()):
+        raise CommandError(_moved(view, place.target, place.ref, head))
 
 
-def _moved(view: PipelineView, target: Target, head: str) -> str:
+def _moved(view: PipelineView, target: Target, ref: CommitRef, head: CommitRef) -> str:
     return (
-        f"{view.workflow_id} would go on from {str(view.reached)[:12]}, and {target} is at {head[:12]} by now: its "
-        f"result would be refused. `perago run {view.name}` starts anew from there; `perago history {target}` shows "
-        "what came between"
+        f"{view.workflow_id} would go on from {ref[:12]}, and {target} is at {head[:12]} by now: its result would be "
+        f"refused. {_anew(view)} from there; `perago history {target}` shows what came between"
     )
+
+
+def _anew(view: PipelineView) -> str:
+    return f"`perago run {view.name}` starts anew"
 
 
 def _steps(project: Project, pipelines: Pipelines, view: PipelineView) -> int:
     """Say how many steps it has, for the bar."""
     known = project.settings.pipelines.get(view.name)
     if known is not None:
-        return len(known.all_steps)
+        return len(steps_of(view.name, known))
     return next((each.steps for each in pipelines.newest(1000) if each.workflow_id == view.workflow_id), 0) or 1

@@ -42,13 +42,14 @@ def _require_settled(project: Project, view: PipelineView) -> None:
     now nobody knows that what stands on the branch was accepted.
     """
     coordination = project.stack.coordination
-    if view.target is None or coordination is None:
-        return
-    listed = coordination.list(open_prefix(view.target), limit=1)
-    if not isinstance(listed, Done):
-        raise CommandError(f"expected to know what is open on {view.target}: {listed.reason}. Nothing was removed")
-    if listed.value:
-        raise CommandError(
-            f"publications to {view.target} are not settled yet, and only their runs say what became of them: "
-            f"`perago recover {view.target} --settle` first"
-        )
+    for target in (view.target, view.branch_of_its_own):
+        if target is None or coordination is None:
+            continue
+        listed = coordination.list(open_prefix(target), limit=1)
+        if not isinstance(listed, Done):
+            raise CommandError(f"expected to know what is open on {target}: {listed.reason}. Nothing was removed")
+        if listed.value:
+            raise CommandError(
+                f"publications to {target} are not settled yet, and only their runs say what became of them: "
+                f"`perago recover {target} --settle` first"
+            )

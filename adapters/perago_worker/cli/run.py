@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.ledger.records import SettlementKind
-from perago_core.pipelines import Pipelines
+from perago_core.pipelines import Pipelines, steps_of
 from perago_core.ports import BranchCreator
 from perago_core.values import CommitRef, Target
 from perago_worker.api.registry import Registry
@@ -102,7 +102,7 @@ def run_one(project: Project, name: str, given: dict[str, Any], target: str = ""
         _warn_of_rivals(project, pipelines, where)
     ref = None if where is None else _begin_at(project, where)
     begin = partial(pipelines.start, name, pipeline, ref, with_defaults)
-    steps = len(pipeline.all_steps)
+    steps = len(steps_of(name, pipeline))
     return follow(pipelines, begin(), steps) if on else work_off(project, tasks, pipelines, begin, steps)
 
 

@@ -30,6 +30,7 @@ from pydantic import (
 from perago_core.budget import PublishBudget
 from perago_core.contract import is_list, is_object
 from perago_core.ledger.retention import Retention
+from perago_core.names import RUNS
 from perago_core.values import Target
 from perago_http.secrets import refuse_clear_text
 
@@ -309,6 +310,10 @@ class PipelineSettings(_Section):
     ``roll_back_failed``: what a run that failed for good has published, and nobody accepted, is taken off the branch by
     itself: by that workflow, by the next worker that starts, and before the next run begins. If not, it stays until
     somebody decides with ``perago recover``, and until then no new run begins.
+    ``isolation``: with ``run`` the steps publish to a branch of the run, and when all of them and all ``audits`` were
+    accepted, one commit makes the run visible on ``branch``; with ``step`` each step is visible as soon as it is
+    published. ``audits``: steps that look at the whole run before that, and change nothing; one that fails keeps the
+    run from being seen. ``keep_failed_days``: how long the branch of a run that did not come to that stays.
     """
 
     repository: str
@@ -317,13 +322,32 @@ class PipelineSettings(_Section):
     params: dict[str, Annotated[ParamSettings, BeforeValidator(_declared)]] = Field(default_factory=dict)
     recovery: bool = True
     roll_back_failed: bool = True
+    isolation: Literal["step", "run"] = "step"
+    audits: tuple[StepSettings, ...] = ()
+    keep_failed_days: float = Field(default=7.0, ge=0)
+
+    @model_validator(mode="after")
+    def _nothing_is_visible_yet(self) -> PipelineSettings:
+        if self.audits and self.isolation == "step":
+            raise ValueError(
+                "audits look at a whole run before anybody else sees it, and with isolation = 'step' each step is seen "
+                "at once: set isolation = 'run', or make the audits steps"
+            )
+        if self.branch.startswith(RUNS):
+            raise ValueError(f"branches that begin with {RUNS} belong to runs; take another name for yours")
+        return self
+
+    @property
+    def isolated(self) -> bool:
+        """Return whether nothing of a run is visible on the branch until all of it is."""
+        return self.isolation == "run"
 
     @property
     def stages(self) -> tuple[tuple[StepSettings, ...], ...]:
-        """Return the steps in order, and those that run side by side together."""
+        """Return the steps and the audits in order, and those that run side by side together."""
         return tuple(
             stage
-            for step in self.steps
+            for step in (*self.steps, *self.audits)
             for stage in (
                 (tuple(one for beside in step.parallel for one in beside.each),)
                 if step.parallel

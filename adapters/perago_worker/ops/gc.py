@@ -21,6 +21,7 @@ from perago_core.pipelines import Delivery
 from perago_core.ports import ManagedStore, ObjectCollector
 from perago_core.values import Claim, Target
 from perago_worker.logger import log
+from perago_worker.ops.run_branches import is_gone
 from perago_worker.stack import Stack, pipelines_of
 
 T = TypeVar("T")
@@ -190,10 +191,14 @@ def _attempts(authority: Authority, names: Iterable[str], ledger: _Ledger) -> tu
 
 
 def _remove(store: ManagedStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:
-    """Remove a task's claims once a barrier has answered: nothing that names one of them is on its way any more."""
-    barred = store.barrier(target)
-    if not isinstance(barred, Done):
-        return barred
+    """Remove a task's claims once a barrier has answered: nothing that names one of them is on its way any more.
+
+    Nothing is on its way to the branch of a run either once that is gone.
+    """
+    if not is_gone(store, target):
+        barred = store.barrier(target)
+        if not isinstance(barred, Done):
+            return barred
     return store.remove_claims(target, task)
 
 

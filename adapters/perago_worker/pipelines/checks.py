@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perago_core.pipelines import quoted
+from perago_core.pipelines import OPENING, PROMOTION, quoted
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.load import SettingsError
 from perago_worker.config.settings import PipelineSettings, StepSettings
@@ -76,6 +76,8 @@ def _names(pipeline: PipelineSettings) -> Iterator[str]:
                 f"a step is quoted by its name: letters, digits, '_' and '-', and neither 'params' nor 'workflow'; "
                 f"found {step.label!r}. Name it with `name`"
             )
+        if pipeline.isolated and step.label in {OPENING, PROMOTION}:
+            yield f"{step.label} is the name of a step that isolation = 'run' adds; give yours another `name`"
         if step.label in seen:
             yield f"two steps are called {step.label!r}; give one of them another `name`"
         seen.add(step.label)
@@ -86,6 +88,12 @@ def _tasks(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> I
     if unknown:
         yield f"there is no task {', '.join(unknown)}; there are {', '.join(tasks)}"
         return
+    for step in (one for audit in pipeline.audits for one in (audit.parallel or (audit,))):
+        if not tasks[step.task].read_only:
+            yield (
+                f"audit {step.label} looks at the run and must not change it; declare task {step.task} with "
+                "Workspace(read_only=True), or make it a step"
+            )
     for stage in pipeline.stages:
         writers = [step for step in stage if not tasks[step.task].read_only]
         where = f"{pipeline.repository}/{pipeline.branch}"

@@ -20,7 +20,9 @@ from perago_worker.folders.workspace import Limits, LocalWorkspace, NoteListener
 from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.ops.retention import LedgerCollector
+from perago_worker.ops.run_branches import sweep_run_branches
 from perago_worker.pipelines.recovery_task import own_tasks
+from perago_worker.pipelines.run_tasks import run_tasks
 from perago_worker.runtime.attempt import Node, Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.exporters import exporting
@@ -105,6 +107,7 @@ def _assembled(
     show_worker(counters, node.backing, node.epoch, targets_of(settings))
     settle_open_intents(stack, settings, name, counters)
     sweep_dead_names(stack, targets_of(settings))
+    sweep_run_branches(stack, settings)
     own = settings.worker
     environment = environment_of_bodies(os.environ)
     bodies = Bodies(tasks.modules(), environment=environment, hidden=hidden_from_bodies(settings))
@@ -124,7 +127,7 @@ def _assembled(
     swept = files.sweep()
     if swept:
         log.info("removed the folders of %d dead execution(s)", len(swept))
-    inside = own_tasks(settings, stack, counters)
+    inside = {**own_tasks(settings, stack, counters), **run_tasks(settings, stack)}
     lookout = lookout_for(stack, own, name, {**tasks, **inside}, counters)
     with ExitStack() as ending:
         ending.enter_context(closing(bodies))

@@ -111,7 +111,7 @@ class Runtime:
         attempt = pin(assignment, place, self.node)
         workspace: Workspace
         if own is not None and place.trouble is None:
-            workspace = InternalTask(own, place.params)
+            workspace = InternalTask(own, place.params, self.store)
         elif place.trouble is None:
             self.workspace.accept(attempt, assignment.task_name, place.params)
             workspace = self.workspace

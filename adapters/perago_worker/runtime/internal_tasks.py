@@ -1,16 +1,20 @@
 """Workspaces without a folder: of tasks that run in the worker itself, and of attempts whose input cannot be read.
 
 Only our own tasks run in the worker, because they need its keys. Bodies of users have processes of their own.
+What an own task stages is there already, in another commit of the same repository: it is linked, and no byte is moved.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from attrs import define
 from pydantic import ValidationError
 
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.errors import one_line
-from perago_core.ports import Sink
+from perago_core.ports import Sink, Store, Stored
 from perago_core.values import Attempt
 from perago_worker.api.errors import TaskTerminalError, said
 from perago_worker.api.task import TaskDefinition
@@ -47,22 +51,49 @@ class UnreadableInput(_NoFolder):
         return Done(BodyFailed(attempt.execution, self._trouble, terminal=True), operations=0)
 
 
+@define
+class StoreWorkspace:
+    """What an own task works on: the store, and an attempt that may publish to one branch of it.
+
+    ``linked`` and ``deleted`` are what it stages, on top of the attempt's input.
+    """
+
+    perago_workspace: ClassVar[str] = "store"
+
+    store: Store
+    attempt: Attempt
+    linked: tuple[Stored, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
 class InternalTask(_NoFolder):
     """The workspace of a task that runs in the worker itself: there is no folder, and the function is just called."""
 
-    def __init__(self, definition: TaskDefinition, params: str) -> None:
+    def __init__(self, definition: TaskDefinition, params: str, store: Store) -> None:
         self._definition = definition
         self._params = params
+        self._store = store
+        self._staged: StoreWorkspace | None = None
 
     def run(self, attempt: Attempt) -> Answer[BodyEvent]:
         """Call the function. What it raises fails the attempt, for good if it says so or cannot read its input."""
         signature = self._definition.signature
-        assert signature.params is not None
+        workspace = StoreWorkspace(self._store, attempt)
         try:
-            result = self._definition.function(signature.params.validate_json(self._params))
+            given = () if signature.workspace is None else (workspace,)
+            params = () if signature.params is None else (signature.params.validate_json(self._params),)
+            result = self._definition.function(*given, *params)
         except (TaskTerminalError, ValidationError) as error:
             return Done(BodyFailed(attempt.execution, one_line(said(error)), terminal=True), operations=0)
         except Exception as error:  # noqa: BLE001  as for any body: whatever it raises is its failure
             return Done(BodyFailed(attempt.execution, one_line(said(error))), operations=0)
+        self._staged = workspace
         output = signature.result.dump_json(result).decode()
-        return Done(BodyDone(attempt.execution, changed=False, output=output), operations=0)
+        changed = bool(workspace.linked or workspace.deleted)
+        return Done(BodyDone(attempt.execution, changed=changed, output=output), operations=0)
+
+    def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:
+        """Link what the function staged."""
+        if self._staged is None:
+            return NotDone(f"nothing of execution {attempt.execution} is here to link")
+        return sink.link(self._staged.linked, self._staged.deleted)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from perago_core.answers import Answer, Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
-from perago_core.pipelines import Pipelines, PipelineView
+from perago_core.pipelines import Pipelines, PipelineView, steps_of
 from perago_core.values import Claim, Target
 from perago_report import page
 from perago_worker.api.errors import UserError
@@ -115,7 +115,7 @@ class Endpoints:
             **describe(view),
             "running": view.running,
             "target": None if view.target is None else str(view.target),
-            "steps": [] if declared is None else [each.label for each in declared.all_steps],
+            "steps": [] if declared is None else [each.label for each in steps_of(view.name, declared)],
             "next": what_next(view),
             "now": self._stack.clock.wall(),
         }

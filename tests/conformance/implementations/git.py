@@ -27,6 +27,7 @@ TRAITS = StoreTraits(
     raises_claims=True,
     probe=Capability.ATOMIC,
     uncommitted=False,
+    holds_runs=True,
 )
 STRANGER = {f"GIT_{role}_{what}": "stranger" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 

@@ -37,6 +37,7 @@ FENCED = StoreTraits(
     probe=Capability.CONDITIONAL,
     uncommitted=True,
     equal_trees=False,
+    holds_runs=True,
 )
 BARE = evolve(FENCED, backings=frozenset({Backing.SOFT}), checks_head=frozenset(), probe=None, installable=True)
 

@@ -34,6 +34,7 @@ TRAITS = StoreTraits(
     probe=Capability.ATOMIC,
     uncommitted=False,
     equal_trees=False,
+    holds_runs=True,
 )
 
 

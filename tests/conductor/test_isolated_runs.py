@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perago_core.answers import Done
+from perago_core.answers import Answer, Done
 from perago_core.names import run_branch
 from perago_core.pipelines import PROMOTION, PipelineView
 from perago_core.values import Commit, CommitRef, Target
@@ -80,9 +80,9 @@ def _files(deployment: Deployment, ref: CommitRef) -> set[str]:
 
 def _run_branches(deployment: Deployment) -> tuple[str, ...]:
     store: Any = deployment.stack.store
-    found = store.run_branches(_main(deployment).repository)
+    found: Answer[tuple[str, ...]] = store.run_branches(_main(deployment).repository)
     assert isinstance(found, Done), found
-    return tuple(found.value)
+    return found.value
 
 
 @contextmanager

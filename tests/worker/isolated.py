@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perago_core.answers import Done
+from perago_core.answers import Answer, Done
 from perago_core.values import Commit, CommitRef, Target
 from perago_worker.stack import Stack
 from tests.worker.projects import IMPATIENT, MAIN, Project
@@ -88,9 +88,9 @@ def files(stack: Stack, ref: CommitRef) -> dict[str, bytes]:
 def run_branches(stack: Stack) -> tuple[str, ...]:
     """List the branches of runs."""
     store: Any = stack.store
-    found = store.run_branches(MAIN.repository)
+    found: Answer[tuple[str, ...]] = store.run_branches(MAIN.repository)
     assert isinstance(found, Done), found
-    return tuple(found.value)
+    return found.value
 
 
 def succeed(project: Project, *words: str) -> None:

@@ -326,11 +326,16 @@ class ClaimsBadly:
         return getattr(self._store, name)
 
 
+def oops() -> object:
+    found: dict[str, object] = {}
+    return found["oops"]
+
+
 def test_a_mistake_in_a_port_is_in_the_outcome_also_where_the_machine_found_out_by_itself() -> None:
     """Counterexample, seen: `{}["oops"]` in `claim` ended as "claim-lost ... nothing to do", the KeyError nowhere."""
     told: list[tuple[str, Exception]] = []
     for mistake, fault in (
-        (lambda: {}["oops"], "store.claim raised KeyError: 'oops'"),
+        (oops, "store.claim raised KeyError: 'oops'"),
         (lambda: "a claim", "store.claim answered str, not Done, NotDone or Unknown"),
     ):
         world = World()
@@ -352,7 +357,7 @@ def test_a_fault_that_comes_again_is_told_once_and_whoever_is_told_changes_nothi
         told.append(error)
         raise RuntimeError("the log is full")
 
-    store = ClaimsBadly(world.store(), lambda: {}["oops"])
+    store = ClaimsBadly(world.store(), oops)
     ended = drive(
         world.attempt(1, Backing.ATOMIC),
         ports_with(world, store=store, faulty=complain),

@@ -80,7 +80,6 @@ def units() -> dict[str, str]:
 
 def parsed(unit: str) -> ConfigParser:
     parser = ConfigParser(interpolation=None)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]  systemd's names have capitals
     parser.read_string(unit)
     return parser
 

@@ -27,6 +27,7 @@ def test_the_request_of_the_guide_starts_a_run_that_workers_complete(tmp_path: P
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "CONDUCTOR_SERVER_URL": conductor.api,
             "PERAGO_ORCHESTRATOR__KIND": "conductor",
+            "PERAGO_ORCHESTRATOR__TIMEOUT": "120",  # the machine may be busy
             "NO_PROXY": "127.0.0.1",
         }
 
@@ -38,7 +39,7 @@ def test_the_request_of_the_guide_starts_a_run_that_workers_complete(tmp_path: P
                 check=False,
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=600,
             )
             assert ran.returncode == 0, f"{line}\n{ran.stdout}{ran.stderr}"
             return ran.stdout

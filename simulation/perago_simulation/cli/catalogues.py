@@ -100,7 +100,7 @@ def _show_own(found: Sequence[Rung], store: str | None, store_can: str | None) -
 
 def _kept_and_lost(found: Sequence[Rung]) -> Iterator[str]:
     """Say over all environments what holds everywhere, and of what does not, where and how soon it breaks."""
-    says = {each.id: each.says for each in (*JUDGED, REST, *LEADS)}
+    says = {each.id: each.says for each in JUDGED} | {each.id: each.says for each in (REST, *LEADS)}
     lost = {clause: [rung for rung in found if clause in rung.broken()] for clause in says}
     yield f"Holds in all {len(found)} environments: {', '.join(each for each in says if not lost[each])}."
     for clause, broken in lost.items():

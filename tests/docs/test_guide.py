@@ -32,13 +32,15 @@ def test_the_pages_with_commands_are_played() -> None:
         f"{GUIDE}/howto/observe.md",
         f"{GUIDE}/howto/recover.md",
         f"{GUIDE}/howto/runs.md",
+        f"{GUIDE}/howto/ui.md",
         f"{GUIDE}/howto/write-a-store.md",  # by tests/people, with the built wheel
         f"{GUIDE}/tutorial.md",
     ]
 
 
 @pytest.mark.parametrize(
-    "page", ["tutorial", "howto/recover", "howto/runs", "howto/measure", "howto/observe", "howto/counterexample"]
+    "page",
+    ["tutorial", "howto/recover", "howto/runs", "howto/ui", "howto/measure", "howto/observe", "howto/counterexample"],
 )
 def test_a_page_happens_as_it_is_written(page: str, tmp_path: Path) -> None:
     play_page(page, tmp_path)

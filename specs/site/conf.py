@@ -53,6 +53,7 @@ NAVIGATION = {
         f"specs/guide/howto/{name}"
         for name in (
             "runs",
+            "ui",
             "whole-run",
             "schedule",
             "spark",

@@ -32,6 +32,7 @@ def test_the_pages_with_commands_are_played() -> None:
         f"{GUIDE}/howto/observe.md",
         f"{GUIDE}/howto/recover.md",
         f"{GUIDE}/howto/runs.md",
+        f"{GUIDE}/howto/ui.md",
         f"{GUIDE}/howto/whole-run.md",
         f"{GUIDE}/howto/write-a-store.md",  # by tests/people, with the built wheel
         f"{GUIDE}/tutorial.md",
@@ -44,6 +45,7 @@ def test_the_pages_with_commands_are_played() -> None:
         "tutorial",
         "howto/recover",
         "howto/runs",
+        "howto/ui",
         "howto/whole-run",
         "howto/measure",
         "howto/observe",

@@ -34,6 +34,7 @@ from perago_worker.ui.door import Door
 from perago_worker.ui.endpoints import Endpoints
 from perago_worker.ui.server import PageServer
 from tests.worker.projects import MAIN, TASKS, Project, create, environment, new_project
+from tests.worker.test_cli_runs import wait_for
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\x1b[2J"
 MORE_TASKS = f'''
@@ -73,7 +74,9 @@ class Visitor:
 
     server: PageServer
 
-    def ask(self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, **query: object) -> Answer:
+    def ask(
+        self, path: str, method: str = "GET", headers: Mapping[str, str] | None = None, /, **query: str | int
+    ) -> Answer:
         """Ask for a path beneath the token."""
         return self.raw(f"/{self.server.door.token}/{path}?{urlencode(query)}", method, headers)
 
@@ -84,7 +87,7 @@ class Visitor:
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read().decode())
 
-    def look(self, name: str, **query: object) -> Any:  # noqa: ANN401  as above
+    def look(self, name: str, /, **query: str | int) -> Any:  # noqa: ANN401  as above
         """Ask for data that is there."""
         answer = self.ask(f"api/{name}", **query)
         assert answer.status == 200, answer
@@ -152,9 +155,9 @@ def test_every_server_has_a_token_of_its_own_that_nobody_guesses() -> None:
 def test_another_host_is_refused_though_it_has_the_token(visitor: Visitor, host: str) -> None:
     given = host.format(port=visitor.server.door.port)
     for place in PLACES:
-        assert visitor.ask(place, headers={"Host": given}).status == 403
+        assert visitor.ask(place, "GET", {"Host": given}).status == 403
     for name in ("127.0.0.1", "localhost"):
-        assert visitor.ask("", headers={"Host": f"{name}:{visitor.server.door.port}"}).status == 200
+        assert visitor.ask("", "GET", {"Host": f"{name}:{visitor.server.door.port}"}).status == 200
 
 
 def test_a_request_without_a_host_is_refused(visitor: Visitor) -> None:
@@ -166,9 +169,9 @@ def test_a_request_without_a_host_is_refused(visitor: Visitor) -> None:
 
 def test_a_page_of_another_origin_is_refused(visitor: Visitor) -> None:
     for origin in ("http://evil.example", "null", f"https://127.0.0.1:{visitor.server.door.port}"):
-        assert visitor.ask("api/runs", headers={"Origin": origin}).status == 403
+        assert visitor.ask("api/runs", "GET", {"Origin": origin}).status == 403
     own = f"http://127.0.0.1:{visitor.server.door.port}"
-    assert visitor.ask("api/runs", headers={"Origin": own}).status == 200
+    assert visitor.ask("api/runs", "GET", {"Origin": own}).status == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"])
@@ -223,7 +226,7 @@ def test_the_answers_are_what_the_commands_print(ran: Project, visitor: Visitor)
     commits = ran.perago("history", "--json").data
     assert [{key: each[key] for key in commits[0]} for each in history["commits"]] == commits
     assert visitor.look("verify")["holds"] is True
-    assert visitor.look("policy") == ran.perago("policy", "show", "--json").data
+    assert visitor.look("policy") == {**ran.perago("policy", "show", "--json").data, "signs_of_life": True}
     assert visitor.look("ledger")["open"] == ran.perago("recover", "--json").data == []
     audit = {each["operation"]: each for each in visitor.look("audit")["audit"]}
     for each in ran.perago("audit", "--json").data:
@@ -486,7 +489,8 @@ def test_the_command_prints_the_address_and_ends_cleanly(ran: Project, ending: s
     )
     try:
         assert process.stdout is not None
-        address = urlsplit(process.stdout.readline().strip())
+        printed: str = process.stdout.readline().strip()
+        address = urlsplit(printed)
         with closing(http.client.HTTPConnection(address.netloc, timeout=60)) as connection:
             connection.request("GET", f"{address.path}api/runs")
             # The connection stays open: a browser's does, and nobody waits for it.
@@ -500,6 +504,38 @@ def test_the_command_prints_the_address_and_ends_cleanly(ran: Project, ending: s
     assert err.splitlines()[-1] == "ended"
     assert "read only; --actions" in err
     assert "Traceback" not in err
+
+
+def test_the_address_is_in_no_process_list(ran: Project, tmp_path: Path) -> None:
+    """What a browser is started with, every user can read; so it is a file that only its owner can."""
+    seen = tmp_path / "seen"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}.part\nmv {seen}.part {seen}\n', encoding="utf-8")
+    browser.chmod(0o700)
+    command = [sys.executable, "-m", "perago_worker", "--project", str(ran.folder), "ui", "--json"]
+    variables = environment(BROWSER=str(browser), DISPLAY=":none")
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  as above
+        try:
+            wait_for(seen)
+            opened = seen.read_text(encoding="utf-8").strip()
+            file = Path(urlsplit(opened).path)
+            assert opened.startswith("file://")
+            assert file.parent.stat().st_mode & 0o077 == 0
+            leads = file.read_text(encoding="utf-8")
+        finally:
+            process.terminate()
+            out, _ = process.communicate(timeout=60)
+    address = json.loads(out)["address"]
+    assert f"url={address}" in leads
+    assert urlsplit(address).path not in opened
+    assert not file.exists(), "it is gone with the server"
+
+
+def test_who_works_is_unknown_where_nothing_tells(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without leases workers show no sign of life; an empty list of them would say that nobody is there."""
+    assert visitor.look("policy")["signs_of_life"] is True
+    monkeypatch.setattr(SqliteCoordination, "instead_of_leases", lambda _self: "use another", raising=False)
+    assert visitor.look("policy")["signs_of_life"] is False
 
 
 def test_a_port_that_is_taken_is_one_line(ran: Project) -> None:

@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import webbrowser
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -44,17 +46,25 @@ def ui(
             "it may cancel and retry runs" if actions else "it is read only; --actions lets it cancel and retry runs"
         )
         messages.print(f"[dim]{allowed}. Whoever has this address may look; Ctrl-C ends it[/dim]")
-    if not no_browser and _has_screen():
-        webbrowser.open(address)
     before = signal.signal(signal.SIGTERM, _end)
     try:
-        server.serve_forever(poll_interval=0.2)
+        with TemporaryDirectory() as folder:  # only its owner may look into it
+            if not no_browser and _has_screen():
+                webbrowser.open(_leading_to(address, Path(folder)))
+            server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:
         if not as_json:
             messages.print("ended")
     finally:
         signal.signal(signal.SIGTERM, before)
         server.server_close()
+
+
+def _leading_to(address: str, folder: Path) -> str:
+    """Write a file that leads to the address: what a browser is started with, every user of the machine can read."""
+    file = folder / "perago.html"
+    file.write_text(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={address}">', encoding="utf-8")
+    return file.as_uri()
 
 
 def _has_screen() -> bool:

@@ -184,7 +184,12 @@ class Endpoints:
     # ---- the cluster
 
     def _policy(self, _query: Query) -> Data:
-        return {"policy": self._project.settings.fence.policy, **describe_standing(standing_of(self._project))}
+        return {
+            "policy": self._project.settings.fence.policy,
+            **describe_standing(standing_of(self._project)),
+            # Without leases nobody tells who is there, and an empty list says nothing.
+            "signs_of_life": self._stack.leasing is not None,
+        }
 
     def _ledger(self, query: Query) -> Data:
         target = self._target(query)

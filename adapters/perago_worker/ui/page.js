@@ -491,10 +491,10 @@
       : h("div", { class: "note bad", role: "alert" }, h("b", {}, "Broken: "), h("ul", {}, verdict.broken.map((each) => h("li", {}, each))));
   };
 
-  const rail = (twig, last) => {
+  const rail = (twig, first, last) => {
     const drawing = svg("svg", { "aria-hidden": "true" });
     const x = matchMedia("(max-width: 48rem)").matches ? 11 : 19;
-    drawing.append(svg("line", { class: "trunk", x1: x, y1: 0, x2: x, y2: last ? 24 : "100%" }));
+    drawing.append(svg("line", { class: "trunk", x1: x, y1: first ? 24 : 0, x2: x, y2: last ? 24 : "100%" }));
     if (twig) drawing.append(svg("path", { class: "twig", d: `M${x} 60C${x} 40 ${x + 22} 44 ${x + 22} 28` }));
     return drawing;
   };
@@ -505,18 +505,21 @@
   const branchList = (data, kinds, target, limit) => {
     const aside = new Map();
     for (const each of data.aside) aside.set(each.before, [...(aside.get(each.before) ?? []), each]);
-    const beside = (each) => h("li", { class: "aside" }, h("div", { class: "rail" }, rail(true), h("span", { class: `dot ${ENDINGS[each.kind] ?? ""}` })),
+    const beside = (each, first) => h("li", { class: "aside" }, h("div", { class: "rail" }, rail(true, first), h("span", { class: `dot ${ENDINGS[each.kind] ?? ""}` })),
       h("div", { class: "commit" }, h("div", { class: "line" }, pill(ENDINGS[each.kind] ?? "plain", each.kind), h("span", { class: "text" }, ASIDE[each.kind] ?? "")), h("small", {}, whose(each))));
-    const commit = (each, at) => {
+    const commit = (each, at, first) => {
       const standing = kinds.get(each.ref) ?? each.standing;
       const kind = STANDINGS[standing] ?? "unknown";
       const [first] = each.message.split("\n");
-      return h("li", {}, h("div", { class: "rail" }, rail(false, at + 1 === data.commits.length && !data.more), h("span", { class: `dot ${kind}` })),
+      return h("li", {}, h("div", { class: "rail" }, rail(false, first, at + 1 === data.commits.length && !data.more), h("span", { class: `dot ${kind}` })),
         h("div", { class: "commit" }, h("div", { class: "line" }, ref(each.ref), pill(kind, standing), h("span", { class: "text" }, first || "no message")),
           each.publications.map((publication) => h("small", {},
             publication.kind === standing ? "" : `${publication.kind}: `, publication.movements.every((move) => move.before === move.after) ? "changed nothing: " : "", whose(publication)))));
     };
-    const rows = data.commits.flatMap((each, at) => [...(aside.get(each.ref) ?? []).map(beside), commit(each, at)]);
+    const rows = data.commits.flatMap((each, at) => {
+      const others = aside.get(each.ref) ?? [];
+      return [...others.map((other, place) => beside(other, !at && !place)), commit(each, at, !at && !others.length)];
+    });
     const key = (kind, text) => h("li", {}, h("i", { class: `dot ${kind}` }), text);
     return [
       ...data.unknown.map((each) => h("p", { class: "note unknown" }, h("b", {}, "Unknown: "), prose(each))),
@@ -570,8 +573,9 @@
       : h("p", {}, `Nothing is decided yet: the first worker that starts decides. This project says ${data.policy}.`);
     const workers = data.workers.length ? grid(["worker", "epoch", "policy", "state"], data.workers.map((each) =>
       [h("span", { class: "id" }, each.name), String(each.epoch), each.policy, each.behind ? pill("warn", "behind") : each.rests ? pill("plain", "resting") : pill("busy", "at work")]))
-      : nothing("No worker is there. ", ...prose("`perago worker` starts one."));
-    return [h("div", { class: "panel" }, decision), h("h3", {}, `Workers (${data.workers.length})`), workers];
+      : data.signs_of_life ? nothing("No worker is there. ", ...prose("`perago worker` starts one."))
+        : h("p", { class: "note unknown" }, h("b", {}, "Unknown: "), "this coordination store has no leases, so workers show no sign of life.");
+    return [h("div", { class: "panel" }, decision), h("h3", {}, "Workers"), workers];
   };
 
   const lockCard = (data) => data.holder

@@ -83,7 +83,6 @@ class PageServer(ThreadingHTTPServer):
         """Listen."""
         # The library asks a name server for our name first, which may take long, and which nobody needs.
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, self.server_address[1]
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  as the library calls it
         """Say what went wrong while an answer was written, unless it is that a browser has gone away."""

@@ -219,6 +219,10 @@ def test_status_explain_log_timeline_and_gc_speak_of_a_run_on_conductor(deployme
     assert "it is done: its result was accepted and stays" in told
     assert "log" in told
     assert deployment.words().log(task)
+    why = deployment.project.perago("why", "data/text.txt", "--branch", "lake/main", "--json")
+    assert why.code == 0, why.out + why.err
+    assert (why.data["attempt"]["workflow"], why.data["params"]["text"], why.data["accepted"]) == (workflow, "x", True)
+    assert why.data["attempt"]["evidence"] == ["claim", "ledger", "orchestrator"]
     assert deployment.project.perago("timeline", workflow).code == 0
     collected = deployment.project.perago("gc", "--older-than", "0", "--json")
     assert collected.code == 0, collected.err

@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from perago_core.results import Completed
+from perago_worker.api.errors import UserError
 from perago_worker.config.load import load
 from perago_worker.config.settings import TelemetrySettings
 from perago_worker.runtime import exporters
@@ -155,6 +156,29 @@ def test_every_instrument_exports_under_the_name_it_has() -> None:
     assert {f"perago_{name.replace('.', '_')}_total" for name in COUNTERS} <= names
     assert {f"perago_{name.replace('.', '_')}_bucket" for name in HISTOGRAMS} <= names
     assert {f"perago_{name.replace('.', '_')}" for name in GAUGES} <= names
+
+
+def test_headers_for_a_collector_cross_no_network_in_clear_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "authorization=geheim")
+    with (
+        pytest.raises(UserError, match="would carry the headers for OTLP in clear text"),
+        exporting(TelemetrySettings(otlp="http://collector.example")),
+    ):
+        pass
+    for allowed in ({"otlp": "http://127.0.0.1:9"}, {"otlp": "http://127.0.0.1:9", "insecure": True}):
+        with exporting(TelemetrySettings.model_validate(allowed)):
+            pass
+
+
+def test_what_is_asked_for_and_not_installed_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_project(tmp_path / "project", more='\n[telemetry]\nprometheus = "0"\n') as project:
+        monkeypatch.setitem(sys.modules, "opentelemetry.exporter.prometheus", None)
+        ran = project.perago("run", "both", "--param", "text=a", width=500)
+        assert ran.code == 2
+        assert "pip install 'perago-core[telemetry]'" in ran.err
+        assert project.views() == (), "nothing was begun"
 
 
 @pytest.mark.parametrize(

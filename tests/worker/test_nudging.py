@@ -13,6 +13,7 @@ from perago_core.ports import Coordination
 from perago_core.results import Completed
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_worker.runtime.liveness import SIGNS, Lookout, Sign
+from perago_worker.runtime.telemetry import Silence
 from tests.worker.clocks import Wall
 from tests.worker.embedded import Faulty, always, embedded
 
@@ -108,6 +109,29 @@ def test_a_sign_stands_before_anything_is_made_ready_and_until_the_result_is_acc
         assert [sign.worker_id for sign in signs(shared)] == ["tester"]
         watching.look()
         assert [sign.worker_id for sign in signs(shared)] == ([] if accepted else ["tester"])
+
+
+def test_a_failover_is_counted(coordination: Coordination) -> None:
+    """Its worker is silent, it is nudged for, and the orchestrator has given it to somebody else."""
+    counted: list[str] = []
+
+    class Counting(Silence):
+        def count(self, name: str, attributes: object, by: int = 1) -> None:
+            del attributes, by
+            counted.append(name)
+
+    clock, asked = Wall(), Asked()
+    silent = lookout(coordination, clock, asked, "silent")
+    me = Lookout(asked, coordination, clock, "me", PATIENCE, 3600.0, Counting())
+    until = clock.now() + PATIENCE
+    with silent.showing(ATTEMPT, lambda: until):
+        silent.look()
+        me.look()
+        assert counted == []
+        clock.ahead = PATIENCE + 1
+        me.look()
+    assert asked.nudges == ["w"]
+    assert counted == ["failovers"]
 
 
 def test_a_sign_taken_over_does_not_go_with_the_lease_of_the_worker_before(coordination: Coordination) -> None:

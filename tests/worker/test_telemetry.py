@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from attrs import define, field
@@ -122,6 +122,7 @@ def test_an_adoption_is_counted(worker: Embedded) -> None:
     assert worker.head() == abandoned == outcome.result.ref
     assert watch.counted("replacements", "kind") == {}
     assert watch.counted("fence", "verdict") == {"merge": 1, "adopt": 1}
+    assert watch.counted("adoptions", "task") == watch.counted("retries", "task") == {"write": 1}
     view = worker.words.view(workflow)
     assert view is not None
     assert [each.number for each in view.attempts] == [1, 2]
@@ -246,6 +247,26 @@ def test_a_worker_warns_once_when_publications_take_longer_than_the_budget_says(
     worker.start("write", worker.head(), text="watched")
     worker.run(budget_watch=few)
     assert caplog.messages == [warned], "a handful proves nothing"
+
+
+def test_dashboards_are_shown_the_budget_beside_what_was_observed() -> None:
+    """The warning of the worker as numbers: after a handful nothing is too short, whatever it took."""
+
+    class Shown(Silence):
+        values: ClassVar[dict[str, float]] = {}
+
+        def show(self, name: str, value: float, attributes: object) -> None:
+            del attributes
+            self.values[name] = value
+
+    watch = BudgetWatch(PublishBudget(publish_p99=1.0), Shown())
+    watch.add(Measured((CallTimes("store.look").with_call(9.0),)))
+    assert Shown.values == {}
+    watch.add(Measured((CallTimes("store.publish").with_call(2.0),)))
+    observed, budget, short = "observed.publish_p99.seconds", "budget.publish_p99.seconds", "budget.short"
+    assert Shown.values == {observed: 2.0, budget: 1.0, short: 0.0}
+    watch.add(Measured((reduce(CallTimes.with_call, [2.5] * 30, CallTimes("store.publish")),)))
+    assert Shown.values == {observed: 2.5, budget: 1.0, short: 1.0}
 
 
 def test_instruments_that_fail_change_nothing(worker: Embedded, caplog: pytest.LogCaptureFixture) -> None:

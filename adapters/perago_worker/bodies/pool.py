@@ -24,18 +24,14 @@ _START = 120.0
 _BEGIN = 30.0
 
 
-#: What bodies do not see of the worker's environment: they run other people's code.
-_PRIVATE = (
-    "PERAGO_",
-    "CONDUCTOR_",
-    "LAKECTL_",
-    "ETCDCTL_",
-    "SPARK_REMOTE",
-    # A collector's key is a header.
+#: Where the key of a collector is: in a header.
+OTLP_HEADERS = (
     "OTEL_EXPORTER_OTLP_HEADERS",
     "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 )
+#: What bodies do not see of the worker's environment: they run other people's code.
+_PRIVATE = ("PERAGO_", "CONDUCTOR_", "LAKECTL_", "ETCDCTL_", "SPARK_REMOTE", *OTLP_HEADERS)
 
 
 class _SilentError(Exception):

@@ -13,6 +13,9 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from perago_http.secrets import refuse_clear_text
+from perago_worker.api.errors import UserError
+from perago_worker.bodies.pool import OTLP_HEADERS
 from perago_worker.config.settings import TelemetrySettings
 from perago_worker.logger import log
 from perago_worker.runtime.telemetry import Instruments, OpenTelemetry, instruments
@@ -37,6 +40,7 @@ def exporting(settings: TelemetrySettings, *, scraped: bool = True) -> Generator
     if not settings.otlp and not listens:
         yield instruments()
         return
+    _keep_headers(settings)
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415  only with the extra
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  as above
 
@@ -55,6 +59,15 @@ def exporting(settings: TelemetrySettings, *, scraped: bool = True) -> Generator
         meters = MeterProvider(readers, about, shutdown_on_exit=False)
         ending.callback(within, _LAST, meters.shutdown)
         yield OpenTelemetry(meters, tracers)
+
+
+def _keep_headers(settings: TelemetrySettings) -> None:
+    """Refuse to send the headers of OpenTelemetry's variables, which hold keys, where anybody can read them."""
+    if settings.otlp and not settings.insecure and any(os.environ.get(each) for each in OTLP_HEADERS):
+        try:
+            refuse_clear_text(settings.otlp, "headers for OTLP", "telemetry.insecure")
+        except ValueError as refused:
+            raise UserError(str(refused)) from None
 
 
 def within(seconds: float, work: Callable[[], object]) -> None:

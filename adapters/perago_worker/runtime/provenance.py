@@ -7,6 +7,7 @@ it, and whoever reads it asks claims, ledger and orchestrator whether it is so.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -37,17 +38,16 @@ def code_digest(module: str) -> str:
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:
         return ""
-    folder = Path(file).resolve().parents[module.count(".") + (Path(file).name == "__init__.py")]
+    folder = Path(file).parents[module.count(".") + (Path(file).name == "__init__.py")]
+    inside = f"{folder}{os.sep}"
     top = module.partition(".")[0]
     found = hashlib.sha256()
     for name, loaded in sorted(sys.modules.items()):
         source = getattr(loaded, "__file__", None)
-        if source is None or not source.endswith(".py") or name == "__main__":
+        if source is None or not source.startswith(inside) or not source.endswith(".py") or name == "__main__":
             continue
-        path = Path(source).resolve()
-        if not path.is_relative_to(folder) or not path.is_file():
-            continue
-        if _INSTALLED & set(path.parts) and name.partition(".")[0] != top:
+        path = Path(source)
+        if not path.is_file() or (_INSTALLED & set(path.parts) and name.partition(".")[0] != top):
             continue
         found.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return f"sha256:{found.hexdigest()}"

@@ -10,6 +10,7 @@ from perago_simulation.catalogue.clauses import properties_text
 from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, mutants_of
 from perago_simulation.mutants.sensitivity import DETECTIONS, model_of
+from perago_simulation.properties.call_order import CALL_CLAUSES
 from perago_simulation.properties.liveness import LEADS, heal
 from perago_simulation.properties.order import CLAUSES
 from perago_simulation.properties.register import JUDGED, REGISTER
@@ -40,6 +41,7 @@ def test_every_property_belongs_to_exactly_one_clause() -> None:
     assert set(named) == EXPLORED
     assert max(named.values()) == 1
     assert Counter(name for each in REGISTER for name in each.order) == Counter(each.id for each in CLAUSES)
+    assert Counter(name for each in REGISTER for name in each.calls) == Counter(each.id for each in CALL_CLAUSES)
 
 
 def test_every_property_has_a_witness_and_every_witness_is_found() -> None:

@@ -26,7 +26,7 @@ from perago_simulation.ports import Asynchronous, Body, Fault
 from perago_simulation.properties.call_order import CALL_CLAUSES, Made, Recorded, broken_orders
 from perago_simulation.properties.order import CLAUSES
 from tests.core.world import World, changes_nothing, writes
-from tests.core.wrong_drivers import WRONG_DRIVERS, WrongDriver
+from tests.core.wrong_drivers import WRONG_DRIVERS, WrongDriver, noticed_alone
 from tests.support.crash.seeds import FULL
 
 #: Of a lease of this length 12 s may pass unseen: it is due for renewal then, and long enough to publish under.
@@ -243,6 +243,6 @@ def test_a_wrong_driver_is_noticed_by_its_clause_and_by_no_other(wrong: WrongDri
 
 
 def test_every_clause_on_calls_notices_a_wrong_driver_that_no_other_notices() -> None:
-    alone = {each.clauses[0] for each in WRONG_DRIVERS if len(each.clauses) == 1}
+    alone = {clause for clause, _ in noticed_alone()}
     assert alone == {each.id for each in CALL_CLAUSES}
     assert {each.id for each in CLAUSES} <= alone

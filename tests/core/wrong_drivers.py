@@ -231,3 +231,9 @@ WRONG_DRIVERS = (
     WrongDriver("revokes blindly", "nobody looks for older names", ("S-30c",), _talking(m.RevokeOlder, _revokes_blindly)),
 )
 # fmt: on
+
+
+def noticed_alone() -> list[tuple[str, str]]:
+    """Give each clause on calls that notices a wrong driver alone, with what is wrong with it; one driver a clause."""
+    found = {each.clauses[0]: f"*{each.id}*: {each.says}" for each in reversed(WRONG_DRIVERS) if len(each.clauses) == 1}
+    return sorted(found.items())

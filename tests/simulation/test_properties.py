@@ -15,6 +15,7 @@ from perago_simulation.properties.liveness import LEADS, heal
 from perago_simulation.properties.order import CLAUSES
 from perago_simulation.properties.register import JUDGED, REGISTER
 from perago_simulation.properties.witnesses import WITNESSES, sightings
+from tests.core.wrong_drivers import noticed_alone
 from tests.specs.clauses import marked
 
 EXPLORED = {*(each.id for each in JUDGED), "L-01", *(each.id for each in LEADS)}
@@ -75,6 +76,6 @@ def test_every_lesson_went_somewhere_and_only_there() -> None:
 
 
 def test_the_page_has_every_clause_property_and_lesson() -> None:
-    text = properties_text(marked())
+    text = properties_text(marked(), noticed_alone())
     wanted = [*(each.id for each in REGISTER), *EXPLORED, *LESSONS]
     assert [each for each in wanted if f"| {each} |" not in text] == []

@@ -1,16 +1,23 @@
-"""The register as a page: every clause, when it holds, and everything that looks after it."""
+"""The register as a page: every clause, when it holds, who looks after it, and what only it notices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from perago_simulation.machines import mutants as machines
+from perago_simulation.machines.scenes import AGREEMENT, CHANGING, LOCK, SWEEPING
+from perago_simulation.mutants import sensitivity
 from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, mutants_of
-from perago_simulation.mutants.sensitivity import DETECTIONS
+from perago_simulation.mutants.sensitivity import DETECTIONS, ORDER_IMPLIED, ORDERED, Detection, mutant_of
 from perago_simulation.properties.call_order import CALL_CLAUSES
 from perago_simulation.properties.liveness import LEADS, REST
 from perago_simulation.properties.order import CLAUSES
 from perago_simulation.properties.register import JUDGED, REGISTER, Clause
 from perago_simulation.properties.witnesses import WITNESSES
+
+KINDS = (LOCK, AGREEMENT, CHANGING, SWEEPING)
+#: The clauses that are judged of worlds, of the table or of calls.
+EXPLORED_IDS = {each.id for each in REGISTER if each.explored or each.order or each.calls}
 
 HEADING = """\
 # Properties: every clause, and who looks after it
@@ -34,9 +41,23 @@ Bugs other teams have had (T-O, T-W, T-P, T-F, C1 to C11), each as a mutant, in 
 """
 
 
-def properties_text(tests: Mapping[str, Sequence[str]]) -> str:
-    """Write the register with the tests marked with each clause, the explored properties and the lessons."""
-    return "\n".join((*_clauses(tests), *_explored(), *_order(), *_lessons(tests))) + "\n"
+ALONE = """
+## What one clause notices alone
+
+For each clause on safety a wrong protocol, table, driver or machine that no other clause notices in the setting named,
+or why there is none. `make test` tries those of small settings, `make test-full` all of them
+(`tests/simulation/test_alone.py`, `tests/core/test_call_order.py`).
+
+| Clause | Judged of | Noticed by it alone | Where |
+|---|---|---|---|"""
+
+
+def properties_text(tests: Mapping[str, Sequence[str]], drivers: Sequence[tuple[str, str]] = ()) -> str:
+    """Write the register with the tests marked with each clause, the explored properties and the lessons.
+
+    ``drivers`` gives clauses on the order of calls, each with a wrong driver that it alone notices.
+    """
+    return "\n".join((*_clauses(tests), *_explored(), *_order(), *_alone(drivers), *_lessons(tests))) + "\n"
 
 
 def _clauses(tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -78,6 +99,33 @@ def _order() -> Iterator[str]:
     yield "Judged on what reaches the ports while `drive` and `adrive` run, with something going wrong at each call."
     yield ""
     yield from (f"* **{each.id}**: {each.says}." for each in CALL_CLAUSES)
+
+
+def _alone(drivers: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield ALONE
+    for each in JUDGED:
+        if each.id.startswith("S-"):
+            yield _row(each.id, "a world", DETECTIONS[each.id], sensitivity.IMPLIED.get(each.id))
+    for clause in CLAUSES:
+        yield _row(clause.id, "the table", ORDERED.get(clause.id), ORDER_IMPLIED.get(clause.id))
+    yield from (f"| {clause} | the calls | {says} | `drive` |" for clause, says in drivers)
+    alone = {each.promise: each for each in machines.MUTANTS if not each.also}
+    promised = {each.id: each for kind in KINDS for each in kind.promises if each.id.startswith("S-")}
+    for name in promised:
+        found = alone.get(name)
+        says = f"*{found.id}*: {found.says} | {found.scene}" if found else f"none: {machines.IMPLIED[name]} | "
+        yield f"| {name} | several processes | {says} |"
+    unexplored = [
+        each.id for each in REGISTER if each.id.startswith("S-") and each.id not in {*promised, *EXPLORED_IDS}
+    ]
+    yield from ("", f"Of {', '.join(unexplored)} no world shows anything: the tests named with them look after them.")
+
+
+def _row(clause: str, judged: str, detection: Detection | None, implied: str | None) -> str:
+    if implied is not None or detection is None:
+        return f"| {clause} | {judged} | none: {implied} | |"
+    of = mutant_of(detection)
+    return f"| {clause} | {judged} | *{of.id}*: {of.says} | {detection.backing.value}, {detection.where} |"
 
 
 def _lessons(tests: Mapping[str, Sequence[str]]) -> Iterator[str]:

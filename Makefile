@@ -121,6 +121,7 @@ test-full: setup ## Play and explore the whole matrices; figures go into specs/,
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain minio
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
+	@PERAGO_MATRIX=full $(STEP) --live proof $(BIN)/pytest tests/core/test_call_order.py tests/simulation/test_alone.py tests/simulation/test_detection.py
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
 	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers
 

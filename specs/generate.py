@@ -38,6 +38,7 @@ from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
 from perago_simulation.mutants.page import mutant_table  # noqa: E402  as above
 from perago_simulation.testing.detection import detection_text  # noqa: E402  as above
 from specs.guide.generate import pages  # noqa: E402  as above
+from tests.core.wrong_drivers import noticed_alone  # noqa: E402  as above
 from tests.specs.clauses import marked  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, SCHEMA, vectors  # noqa: E402  as above
@@ -52,7 +53,7 @@ def files() -> Mapping[str, str]:
         "cost.md": costs(),
     }
     generated["ladder.md"] = ladder_text(standard_ladder())
-    generated["properties.md"] = properties_text(marked())
+    generated["properties.md"] = properties_text(marked(), noticed_alone())
     generated["windows.md"] = windows_text()
     generated |= {f"guide/{name}": text for name, text in pages().items()}
     for name, table in MACHINES.items():

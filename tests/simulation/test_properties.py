@@ -10,10 +10,12 @@ from perago_simulation.catalogue.clauses import properties_text
 from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.mutants.known_bugs import ELSEWHERE, LESSONS, mutants_of
 from perago_simulation.mutants.sensitivity import DETECTIONS, model_of
+from perago_simulation.properties.call_order import CALL_CLAUSES
 from perago_simulation.properties.liveness import LEADS, heal
 from perago_simulation.properties.order import CLAUSES
 from perago_simulation.properties.register import JUDGED, REGISTER
 from perago_simulation.properties.witnesses import WITNESSES, sightings
+from tests.core.wrong_drivers import noticed_alone
 from tests.specs.clauses import marked
 
 EXPLORED = {*(each.id for each in JUDGED), "L-01", *(each.id for each in LEADS)}
@@ -40,6 +42,7 @@ def test_every_property_belongs_to_exactly_one_clause() -> None:
     assert set(named) == EXPLORED
     assert max(named.values()) == 1
     assert Counter(name for each in REGISTER for name in each.order) == Counter(each.id for each in CLAUSES)
+    assert Counter(name for each in REGISTER for name in each.calls) == Counter(each.id for each in CALL_CLAUSES)
 
 
 def test_every_property_has_a_witness_and_every_witness_is_found() -> None:
@@ -73,6 +76,6 @@ def test_every_lesson_went_somewhere_and_only_there() -> None:
 
 
 def test_the_page_has_every_clause_property_and_lesson() -> None:
-    text = properties_text(marked())
+    text = properties_text(marked(), noticed_alone())
     wanted = [*(each.id for each in REGISTER), *EXPLORED, *LESSONS]
     assert [each for each in wanted if f"| {each} |" not in text] == []

@@ -1,12 +1,12 @@
 """Mutants of the three machines: rows that lead elsewhere, lessons learnt wrongly, records overwritten.
 
-Each names the promise that notices it and the scene in which it does.
+Each names the promise that notices it, the scene in which it does, and who else notices it there.
 """
 
 # ruff: noqa: E501  one mutant, one line
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -29,6 +29,7 @@ from perago_core.recovery.run import perform as recovery_talk
 from perago_core.recovery.state import Phase as RecoveryPhase
 from perago_core.value import Value
 from perago_simulation.machines.conversations import Perform
+from perago_simulation.machines.model import Cluster
 from perago_simulation.machines.scenes import scene
 from perago_simulation.machines.search import explore
 
@@ -45,14 +46,23 @@ class MachineMutant(Value):
         default=lambda definition: definition, eq=False
     )
     talk: Perform | None = field(default=None, eq=False)
+    also: tuple[str, ...] = ()
+
+    def noticing(self) -> set[str]:
+        """Give every promise that notices it in its scene, but those that production breaks there too."""
+        where = scene(self.scene)
+        return {*explore(self._cluster(), where.kind.promises).found()} - {*where.breaks}
 
     def noticed(self) -> str | None:
         """Say how its promise notices it, or ``None`` if it does not."""
         where = scene(self.scene)
         promises = [each for each in where.kind.promises if each.id == self.promise]
-        cluster = where.cluster(Table(self.change(where.kind.table.definition), check=False), self.talk)
-        found = explore(cluster, promises, first=True)
+        found = explore(self._cluster(), promises, first=True)
         return found.broken[0].problem if found.broken else None
+
+    def _cluster(self) -> Cluster:
+        where = scene(self.scene)
+        return where.cluster(Table(self.change(where.kind.table.definition), check=False), self.talk)
 
 
 def leads_as(identity: str, other: str) -> Callable[[Definition[Any, Any]], Definition[Any, Any]]:
@@ -185,36 +195,53 @@ _SWEEP, _MOVING, _AT_WORK = (
 
 # fmt: off
 MUTANTS = (
-    MachineMutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_messages.Granted, _no_margin)),
-    MachineMutant("any lock is mine", "a lock that stands is taken for one's own (T-W12)", "S-23", _TWO, always("holder", "mine")),
+    MachineMutant("deadline past the end", "the local deadline lies after the lease's end (T-W13)", "S-23", _TWO, learns(lease_messages.Granted, _no_margin), also=("S-23b",)),
+    MachineMutant("any lock is mine", "a lock that stands is taken for one's own (T-W12)", "S-23", _TWO, always("holder", "mine"), also=("S-23b",)),
     MachineMutant("same token", "the token of the last holder is used again (T-W5)", "S-23b", _SENDS, learns(lease_messages.TokenFound, _same_token)),
     MachineMutant("never unclean", "a holder that vanished counts as one that released (T-W14, W-24)", "S-24b", _SENDS, learns(lease_messages.TokenFound, _clean_anyway)),
     MachineMutant("K4 as K3", "a renewal answered after the deadline brings the lease back", "S-25", _TWO, leads_as("K4", "K3")),
     MachineMutant("K5 as K6", "who is told that the lease is gone goes on", "S-25", _TWO, leads_as("K5", "K6")),
     MachineMutant("H2 as H3", "nobody renews: a lease is given up when it is due", "L-04", _PROMPT, leads_as("H2", "H3")),
-    MachineMutant("T8 resolves", "who could not store uses its own finding (W-14)", "S-28", _NODES, leads_to("T8", PolicyPhase.RESOLVED)),
-    MachineMutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
-    MachineMutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own)),
-    MachineMutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision),
+    MachineMutant("T8 resolves", "who could not store uses its own finding (W-14)", "S-28", _NODES, leads_to("T8", PolicyPhase.RESOLVED), also=("S-26",)),
+    MachineMutant("keeps its own", "whoever finds another decision keeps its own (T-W9)", "S-27c", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own), also=("S-26",)),
+    MachineMutant("own beside another's", "two nodes use different backings", "S-26", _NODES, learns(policy_messages.DecisionStood, _keeps_its_own), also=("S-27c",)),
+    MachineMutant("overwrites", "a decision is written over the one that stands (W-08)", "S-27", "two nodes, one dies", talk=_overwriting_decision, also=("S-26", "S-27c")),
     MachineMutant("skips an epoch", "the next epoch but one is written (T-W5)", "S-27b", _NODES, learns(policy_messages.DecisionAbsent, _skips_an_epoch)),
     MachineMutant("probes spend stores", "silent probes count as failed stores (W-13)", "S-29", _ONE_NODE, learns(Unknown, _probe_spends_stores)),
     MachineMutant("P5 as P8", "one silent probe is enough for a fallback (T-W1)", "S-29b", _NODES, leads_as("P5", "P8")),
     MachineMutant("long waits", "the wait after a failed store has no maximum (W-05)", "L-05b", _NODES, leads_to("T8", PolicyPhase.STORE_PAUSE, _REST_LONG)),
     MachineMutant("X1 rests", "after a failed store nobody stores again", "L-05", _NODES, leads_to("X1", PolicyPhase.STORE_PAUSE)),
-    MachineMutant("D09 for ours", "an accepted result is settled as not published (D-6, T-O3)", "S-19", _SWEEP, leads_as("D06", "D09")),
+    MachineMutant("D09 for ours", "an accepted result is settled as not published (D-6, T-O3)", "S-19", _SWEEP, leads_as("D06", "D09"), also=("S-19b", "S-19c")),
     MachineMutant("D10 as D09", "a plan that stands is not looked at (CW-29)", "S-19", "two exclusive ones", leads_as("D10", "D09")),
     MachineMutant("D06 as D07", "an accepted result that is there is called lost", "S-19b", _SWEEP, leads_as("D06", "D07")),
     MachineMutant("D09 as D11", "nothing was published, and it is called superseded", "S-19b", _SWEEP, leads_as("D09", "D11")),
     MachineMutant("D12 as D11", "a history nobody can read is settled (D-4, T-O1)", "S-19b", _SWEEP, leads_as("D12", "D11")),
     MachineMutant("settles at once", "nobody takes the dead owner's name before it looks (S-19)", "S-19c", _AT_WORK, leads_as("A4", "A2")),
-    MachineMutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06")),
-    MachineMutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only),
-    MachineMutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside keeping, one dies", talk=_overwriting_settlement),
-    MachineMutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_table.close)),
-    MachineMutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11")),
-    MachineMutant("D06 as D15", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15")),
+    MachineMutant("partial is whole", "one target is enough (S-20, R-14)", "S-20", "two targets", leads_as("D07", "D06"), also=("S-19b",)),
+    MachineMutant("first target only", "each target is settled by itself", "S-20", "two targets", talk=_first_target_only, also=("L-06",)),
+    MachineMutant("overwrites a settlement", "the last settlement stands (D-9)", "S-21", "exclusive beside keeping, one dies", talk=_overwriting_settlement, also=("L-06", "S-21b")),
+    MachineMutant("S1 closes", "an intent is closed without an audit record", "S-21b", _SWEEP, leads_to("S1", RecoveryPhase.CLOSING, recovery_table.close), also=("L-06", "L-07")),
+    MachineMutant("D02 as D11", "an open task is settled (T-O9)", "S-22", _SWEEP, leads_as("D02", "D11"), also=("S-19", "S-19b")),
+    MachineMutant("D06 as D15", "an accepted publication is taken back (K-02)", "S-22b", _MOVING, leads_as("D06", "D15"), also=("L-06", "S-19")),
     MachineMutant("E2 as E1", "a settled intent is left listed (R-04)", "L-06", _SWEEP, leads_as("E2", "E1")),
-    MachineMutant("S1 ends", "nobody writes the audit record", "L-07", "two sweeps of anything", leads_to("S1", RecoveryPhase.SETTLED)),
+    MachineMutant("S1 ends", "nobody writes the audit record", "L-07", "two sweeps of anything", leads_to("S1", RecoveryPhase.SETTLED), also=("L-06",)),
     MachineMutant("D03 as D11", "an intent nobody can decide is settled", "L-08", "beside an intent nobody can decide", leads_as("D03", "D11")),
 )
 # fmt: on
+
+#: By promise on safety, why no mutant here is noticed by it alone.
+IMPLIED: Mapping[str, str] = {
+    "S-20": "a target that is left out is not settled for what it is (S-19b), or not at all (L-06)",
+    "S-21": "a settlement that changes does not agree with its audit record any more (S-21b)",
+    "S-21b": "an intent that was closed without a record is one that no sweep settles any more (L-06, L-07)",
+    "S-21c": "production breaks it in *the owner at work, one fault*, for the reason named there: the scene is its mutant",
+    "S-22": "an open task that is settled is settled for what it is not (S-19)",
+    "S-22b": "what is taken back although it was accepted is settled for what it is not (S-19)",
+    "S-23": "of two who believe to hold one lock one has not the greatest token (S-23b)",
+    "S-24": "no process can keep itself from being paused: *paused between deciding and sending* is its mutant. "
+    "On the calls of a driver it is noticed alone",
+    "S-26": "of two who use different backings at one epoch one does not use what is stored there (S-27c)",
+    "S-27": "who used the decision that was overwritten does not use what is stored (S-27c)",
+    "S-27c": "who does not use what is stored uses another backing than somebody who does (S-26)",
+    "S-28": "who decides alone uses another backing than somebody who has asked (S-26)",
+}

@@ -154,9 +154,17 @@ def _explored(of: Setting) -> Baseline:
 @cache
 def mutants() -> Mapping[str, Mutant]:
     """Return every mutant by its id: the historical ones, the steps left out, the answers taken for others."""
-    reachable = {row for backing in Backing for _, of in settings_of(backing) for row in baseline(of).rows}
-    every = (*_historical(), *_skipped(reachable), *_swapped(reachable))
-    return {each.id: each for each in every}
+    return _of_rows({row for backing in Backing for _, of in settings_of(backing) for row in baseline(of).rows})
+
+
+@cache
+def possible_mutants() -> Mapping[str, Mutant]:
+    """Return those of rows that no environment fires too, for which nothing has to be explored."""
+    return _of_rows({row.id for row in ATTEMPT.definition.rows})
+
+
+def _of_rows(rows: Collection[str]) -> Mapping[str, Mutant]:
+    return {each.id: each for each in (*_historical(), *_skipped(rows), *_swapped(rows))}
 
 
 def _historical() -> Iterator[Mutant]:

@@ -108,6 +108,12 @@ def always_ours(state: AttemptState, event: m.HeadSeen) -> Known:
     return evolve(state.known, published=event.head.commit.ref, uncertain=False)
 
 
+def doubt_kept(state: AttemptState, event: m.TaskReloaded) -> Known:
+    """Doubt the own publication again after it was found."""
+    known = _learnt(state, event)
+    return evolve(known, uncertain=True) if state.phase is Phase.OWN_FENCE else known
+
+
 def ours_by_tree(state: AttemptState, event: m.HeadSeen) -> Known:
     """Take an equal tree at the head for the own publication."""
     known, staged = state.known, state.known.staged
@@ -166,7 +172,8 @@ def only_its_makers(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptStat
 
 def owners_all_dead(state: AttemptState, event: m.OwnersRead) -> Known:
     """Take every owner for dead."""
-    return evolve(state.known, standings=tuple((task, Standing.DEAD) for task, _ in event.snapshots))
+    dead = tuple((task, Standing.DEAD) for task, _ in event.snapshots)
+    return evolve(_learnt(state, event), standings=dead)
 
 
 def staging_refused(state: AttemptState, event: Unknown) -> Known:

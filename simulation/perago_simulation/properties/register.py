@@ -1,8 +1,8 @@
 """The register: every clause S-01 to S-41 and L-01 to L-10 exactly once, and who looks after it.
 
 A clause is looked after by explored properties (``explored``, ids of ``JUDGED`` and of ``liveness.LEADS``), by clauses
-on the order of steps (``order``, ids of ``order.CLAUSES``, which hold on every way through the table), by tests, which
-say so themselves (``@pytest.mark.clause("S-12")``), or by somebody outside this project's reach (``elsewhere``).
+on the order of steps (``order``, ids of ``order.CLAUSES``, which hold on every way through the table) and of the calls
+that are really made (``calls``, ids of ``call_order.CALL_CLAUSES``), by tests, which say so themselves (``@pytest.mark.clause("S-12")``), or by somebody outside this project's reach (``elsewhere``).
 """
 
 # ruff: noqa: E501  one clause, a few lines
@@ -39,6 +39,7 @@ class Clause(Value):
     kind: Kind
     explored: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
     elsewhere: str = ""
 
 
@@ -50,11 +51,11 @@ REGISTER = (
     Clause("S-02", "At rest at most one abandoned publication lies above what was accepted, and none once the workflow is done.", R, ("S-02", "S-02b")),
     Clause("S-03", "No unaccepted commit lies inside accepted history.", A, ("S-03",)),
     Clause("S-04", "A publication stands directly on its input.", A, ("S-04", "S-04b")),
-    Clause("S-05", "No success is reported out of doubt.", A, ("S-05",), ("S-05b",)),
+    Clause("S-05", "No success is reported out of doubt.", A, ("S-05",), ("S-05b",), ("S-05b", "S-05c")),
     Clause("S-06", "An output is the input, or what the reporting execution made, or what it adopted of its own task.", A, ("S-06", "S-06b")),
-    Clause("S-07", "Nobody but the live execution reports for an attempt; recovery cannot.", S, order=("S-07",)),
-    Clause("S-08", "Every publication follows an attempt fence later than its name.", S, order=("S-08", "S-08a", "S-08b", "S-08c")),
-    Clause("S-09", "Nothing is asked between observing the head and sending the plan.", S, order=("S-09",)),
+    Clause("S-07", "Nobody but the live execution reports for an attempt; recovery cannot.", S, order=("S-07",), calls=("S-07", "S-07b")),
+    Clause("S-08", "Every publication follows an attempt fence later than its name.", S, order=("S-08", "S-08a", "S-08b", "S-08c"), calls=("S-08", "S-08a", "S-08b", "S-08c")),
+    Clause("S-09", "Nothing is asked between observing the head and sending the plan.", S, order=("S-09",), calls=("S-09",)),
     Clause("S-10", "A read-only execution touches nothing.", S),
     Clause("S-11", "No object write, delete or commit names the target branch.", S, ("S-11",)),
     Clause("S-12", "A no-op makes no commit.", A, ("S-12",)),
@@ -63,19 +64,19 @@ REGISTER = (
     Clause("S-15", "A stranger's commit stays on the branch.", A, ("S-15",)),
     Clause("S-16", "No relocation is sent over what may be alive.", A, ("S-16",)),
     Clause("S-17", "At most one execution of a task publishes.", A, ("S-17",)),
-    Clause("S-18", "An intent is durable before its publication is sent, and no open one is passed.", A, ("S-18",), ("S-18b",)),
+    Clause("S-18", "An intent is durable before its publication is sent, and no open one is passed.", A, ("S-18",), ("S-18b",), ("S-18", "S-18b")),
     Clause("S-19", "An intent is settled for what it is.", A, ("S-19",)),
     Clause("S-20", "Several targets of one intent are settled together or not at all.", A),
     Clause("S-21", "Settlement is monotone and idempotent, with one audit record.", A),
     Clause("S-22", "Recovery that only settles leaves the living alone and moves nothing.", A),
     Clause("S-23", "Two executions never both believe to hold one lock, within the bound on clock rates.", A),
-    Clause("S-24", "Nothing is sent under a lost lock, and nothing is done before the takeover wait.", A, ("S-24",), ("S-24b",)),
+    Clause("S-24", "Nothing is sent under a lost lock, and nothing is done before the takeover wait.", A, ("S-24",), ("S-24b",), ("S-24", "S-24b")),
     Clause("S-25", "A lost lock is lost for good.", A),
     Clause("S-26", "Whoever publishes at the same time uses the same backing and epoch.", A),
     Clause("S-27", "The first stored decision of an epoch stands.", A),
     Clause("S-28", "Nobody decides alone, unless the policy needs nobody.", A),
     Clause("S-29", "Probing and storing have budgets of their own.", A),
-    Clause("S-30", "Revocation is final once a newer attempt has published.", A, ("S-30",)),
+    Clause("S-30", "Revocation is final once a newer attempt has published.", A, ("S-30",), calls=("S-30b", "S-30c")),
     Clause("S-31", "No two executions ever make the same name, and a name that exists refuses.", S),
     Clause("S-32", "Clean-up changes no result, moves nothing and touches nobody else's name.", A, ("S-32",)),
     Clause("S-33", "At rest nothing is left by an execution that was not killed.", R, ("S-33", "S-33b", "S-33c", "S-33d")),

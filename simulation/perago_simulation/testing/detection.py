@@ -6,7 +6,10 @@ remembered from one run to the next, and nothing is shrunk. A bug is found if an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -90,11 +93,25 @@ in, and the state machine looks for it in {len(SEEDS)} seeded runs of {EXAMPLES}
 """
 
 
-def detection_text() -> str:
-    """Look for every bug with every seed, and write down how often it was found."""
-    rows = [(each, sum(finds(each, number) for number in SEEDS)) for each in sought()]
+def found(name: str) -> tuple[str, int]:
+    """Look for a bug with every seed, and give how often it was found."""
+    (bug,) = [each for each in BUGS if each.id == name]
+    return name, sum(finds(bug, number) for number in SEEDS)
+
+
+def detection_text(counts: Mapping[str, int] | None = None, workers: int = 2) -> str:
+    """Write down how often every bug was found; without ``counts``, look for it with every seed."""
+    if counts is None:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            counts = dict(pool.map(found, [each.id for each in sought()]))
     lines = ["| Bug | It | Found |", "|---|---|---|"]
-    lines += [f"| {each.id} | {each.says} | {found} of {len(SEEDS)} |" for each, found in rows]
+    lines += [f"| {each.id} | {each.says} | {counts[each.id]} of {len(SEEDS)} |" for each in sought()]
     rest = ["## Not looked for", "", "| Bug | Why |", "|---|---|"]
     rest += [f"| {name} | {reason} |" for name, reason in unsought().items()]
     return "\n".join([HEADING, *lines, "", *rest]) + "\n"
+
+
+def missed(page: str) -> list[str]:
+    """Name the bugs that were found too seldom according to a page, or that it does not have: the gate."""
+    counts = dict(re.findall(rf"^\| ([^|]+) \| [^|]+ \| (\d+) of {len(SEEDS)} \|$", page, re.MULTILINE))
+    return [each.id for each in sought() if int(counts.get(each.id, 0)) < ENOUGH]

@@ -114,6 +114,9 @@ _CAPABILITIES = {
 _BOUNDS = {
     "Steps": "steps",
     "Attempts": "attempts",
+    "Workflows": "workflows",
+    "Abreast": "abreast",
+    "Pinned": "pinned",
     "Crashes": "crashes",
     "Duplicates": "duplicates",
     "Strangers": "strangers",

@@ -47,7 +47,10 @@ CONSTANTS
     ConditionalRelocate,  \* and in the one that relocates
     ConditionalClaim,     \* and so is the claim
     \* How much may happen.
-    Steps, Attempts,      \* steps of the workflow, attempts of each
+    Steps, Attempts,      \* steps of a workflow, attempts of each
+    Workflows,            \* workflows on the target, one after the other
+    Abreast,              \* or side by side: the next one may start at any moment
+    Pinned,               \* whoever starts one first revokes the names of the ended and passes the barrier
     Crashes, Duplicates, Strangers,
     Pauses,               \* an attempt may be given up while its worker lives
     Changes, NoOps,       \* bodies that change something, bodies that do not
@@ -72,10 +75,10 @@ world == <<head, names, claims, raised, requests, tasks, lease, foreign, budget>
 Nobody     == 0
 Root       == << <<"A", 0>> >>
 NoCommit   == << >>
-Executions == 1 .. (Steps * Attempts + Duplicates)
+AllSteps   == 1 .. (Steps * Workflows)   \* counted on through the workflows
+Executions == 1 .. (Cardinality(AllSteps) * Attempts + Duplicates)
 Bodies     == (IF Changes THEN {TRUE} ELSE {}) \cup (IF NoOps THEN {FALSE} ELSE {})
 Strong     == Backing # "soft"
-ByName     == Backing \in {"conditional", "locked"}
 
 -----------------------------------------------------------------------------
 (* Commits *)
@@ -350,7 +353,7 @@ Send(r) ==
 
 Refusal(request) ==
     LET conditional == IF request.verdict = "merge" THEN ConditionalMerge ELSE ConditionalRelocate
-        named       == ByName \/ (Backing = "soft" /\ request.verdict = "merge")
+        named       == Strong \/ request.verdict = "merge"
     IN  IF RevocableNames /\ named /\ ~HasName(request.run) THEN "no such name"
         ELSE IF conditional /\ Strong /\ head # request.expected THEN "unexpected head"
         ELSE IF ConditionalClaim /\ Backing = "atomic" /\ raised[Task(request.run).step] # request.run
@@ -459,32 +462,58 @@ X1_Done(r) ==
 NewTask(step, number, input) ==
     [step |-> step, number |-> number, input |-> input, status |-> "open", winner |-> Nobody, ref |-> NoCommit]
 
-\* What is handed out next once the newest attempt has ended: the next step, a retry, or nothing.
-Following ==
-    LET task == Last(tasks)
-    IN  CASE task.status = "completed" ->
-                IF task.step < Steps THEN {NewTask(task.step + 1, 1, task.ref)} ELSE {}
-          [] task.status \in {"failed", "timed out"} ->
-                IF task.number < Attempts THEN {NewTask(task.step, task.number + 1, task.input)} ELSE {}
-          [] task.status = "open" -> {}
+Workflow(step) == (step - 1) \div Steps + 1
+FirstOf(w)     == (w - 1) * Steps + 1
+Started        == {Workflow(tasks[t].step) : t \in DOMAIN tasks}
+Latest         == CHOOSE w \in Started : \A other \in Started : other <= w
+\* The newest attempt of a workflow; in sequence nobody goes on with any workflow but the last.
+Newest(w)      == LET of == {t \in DOMAIN tasks : Workflow(tasks[t].step) = w}
+                  IN  CHOOSE t \in of : \A other \in of : other <= t
+Front          == IF Abreast THEN {Newest(w) : w \in Started} ELSE {Len(tasks)}
+
+\* What a workflow hands out once its newest attempt has ended: the next step, a retry, or nothing.
+After(task) ==
+    CASE task.status = "completed" ->
+            IF task.step % Steps # 0 THEN {NewTask(task.step + 1, 1, task.ref)} ELSE {}
+      [] task.status \in {"failed", "timed out"} ->
+            IF task.number < Attempts THEN {NewTask(task.step, task.number + 1, task.input)} ELSE {}
+      [] task.status = "open" -> {}
+
+GoingOn == UNION {After(tasks[t]) : t \in Front}
+
+\* The next workflow starts from where the head is.
+Starting ==
+    IF Latest < Workflows /\ (~Abreast => Last(tasks).status # "open" /\ GoingOn = {})
+    THEN {NewTask(FirstOf(Latest + 1), 1, head)} ELSE {}
+Following == GoingOn \cup Starting
+
+Delivered(task, changed) ==
+    /\ tasks' = Append(tasks, task)
+    /\ runs' = Append(runs, Fresh(Len(tasks) + 1, changed))
+    /\ UNCHANGED <<head, claims, raised, lease, foreign, budget>>
 
 HandOut(changed) ==
-    \E task \in Following :
-        /\ tasks' = Append(tasks, task)
-        /\ runs' = Append(runs, Fresh(Len(tasks) + 1, changed))
-        /\ UNCHANGED <<head, names, claims, raised, requests, lease, foreign, budget>>
+    \/ \E task \in GoingOn : Delivered(task, changed) /\ UNCHANGED <<names, requests>>
+    \/ \E task \in Starting :
+        /\ Delivered(task, changed)
+        /\ names' = IF Pinned /\ RevocableNames
+                    THEN {name \in names : Task(name[1]).status = "open"} ELSE names
+        \* An atomic store checks the name in the step that moves the branch.
+        /\ requests' = IF Pinned /\ (Barrier \/ ConditionalClaim) THEN StartAgain(requests) ELSE requests
 
 DeliverAgain(changed) ==
-    /\ Last(tasks).status = "open" /\ budget.duplicates > 0
-    /\ budget' = [budget EXCEPT !.duplicates = @ - 1]
-    /\ runs' = Append(runs, Fresh(Len(tasks), changed))
-    /\ UNCHANGED <<head, names, claims, raised, requests, tasks, lease, foreign>>
+    \E t \in Front :
+        /\ tasks[t].status = "open" /\ budget.duplicates > 0
+        /\ budget' = [budget EXCEPT !.duplicates = @ - 1]
+        /\ runs' = Append(runs, Fresh(t, changed))
+        /\ UNCHANGED <<head, names, claims, raised, requests, tasks, lease, foreign>>
 
 GiveUp ==
-    /\ Last(tasks).status = "open"
-    /\ ~Pauses => \A r \in DOMAIN runs : runs[r].task = Len(tasks) => ~Alive(r)
-    /\ tasks' = [tasks EXCEPT ![Len(tasks)].status = "timed out"]
-    /\ UNCHANGED <<head, names, claims, raised, requests, runs, lease, foreign, budget>>
+    \E t \in Front :
+        /\ tasks[t].status = "open"
+        /\ ~Pauses => \A r \in DOMAIN runs : runs[r].task = t => ~Alive(r)
+        /\ tasks' = [tasks EXCEPT ![t].status = "timed out"]
+        /\ UNCHANGED <<head, names, claims, raised, requests, runs, lease, foreign, budget>>
 
 -----------------------------------------------------------------------------
 (* What goes wrong by itself *)
@@ -513,7 +542,7 @@ LeaseExpires ==
 Init ==
     /\ head = Root
     /\ names = {} /\ claims = << >> /\ requests = {} /\ foreign = << >>
-    /\ raised = [step \in 1 .. Steps |-> Nobody]
+    /\ raised = [step \in AllSteps |-> Nobody]
     /\ tasks = <<NewTask(1, 1, Root)>>
     /\ \E changed \in Bodies : runs = <<Fresh(1, changed)>>
     /\ lease = [holder |-> Nobody, clean |-> TRUE]
@@ -548,22 +577,28 @@ Done == SelectSeq(tasks, LAMBDA task : task.status = "completed")   \* accepted 
 \* Nobody works, nothing is on its way, nothing more is handed out.
 AtRest ==
     /\ requests = {} /\ \A r \in DOMAIN runs : ~Alive(r)
-    /\ Last(tasks).status # "open" /\ Following = {}
+    /\ \A t \in Front : tasks[t].status # "open"
+    /\ Following = {}
+
+\* The tasks of the workflow that started last, and its accepted results.
+OfLatest     == SelectSeq(tasks, LAMBDA task : Workflow(task.step) >= Workflow(Last(tasks).step))
+DoneOfLatest == SelectSeq(OfLatest, LAMBDA task : task.status = "completed")
 
 \* Lengths of the commits above what was accepted that are not a stranger's; the whole branch if that is not on it.
+\* A workflow may have started from what an earlier one abandoned: that is then part of its input.
 AboveAccepted ==
-    LET base  == IF Done = << >> THEN tasks[1].input ELSE Last(Done).ref
+    LET base  == IF DoneOfLatest = << >> THEN OfLatest[1].input ELSE Last(DoneOfLatest).ref
         below == IF OnBranch(base, head) THEN Len(base) ELSE 0
     IN  {i \in 1 .. Len(head) : i > below /\ head[i][1] # "F"}
 
 \* Every accepted result stays on the branch.
 S01 == \A i \in DOMAIN Done : OnBranch(Done[i].ref, head)
 
-\* At most one abandoned publication above what was accepted.
-S02 == AtRest => Cardinality(AboveAccepted) <= 1
+\* At most one abandoned publication above what was accepted. Beside another workflow the branch is not its own.
+S02 == AtRest /\ ~Abreast => Cardinality(AboveAccepted) <= 1
 
 \* A finished workflow ends with its own result.
-S02b == AtRest /\ Len(Done) >= Steps => AboveAccepted = {}
+S02b == AtRest /\ ~Abreast /\ Len(DoneOfLatest) >= Steps => AboveAccepted = {}
 
 \* No unaccepted commit inside accepted history.
 S03 ==

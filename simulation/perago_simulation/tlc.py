@@ -120,6 +120,8 @@ _BOUNDS = {
     "Crashes": "crashes",
     "Duplicates": "duplicates",
     "Strangers": "strangers",
+    "Twins": "twins",
+    "Adopts": "adopts",
     "Pauses": "pauses",
     "Changes": "changes",
     "NoOps": "no_ops",

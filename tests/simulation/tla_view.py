@@ -57,7 +57,7 @@ def _twins(rare: Rare | None) -> int:
     if rare is None:
         return 0
     twins = rare.left.twins
-    assert rare == Rare(Rarities(**{name: 0 for name in RARE} | {"twins": twins}))
+    assert rare == Rare(Rarities(**{**dict.fromkeys(RARE, 0), "twins": twins}))
     return twins
 
 

@@ -33,6 +33,7 @@ def rates() -> None:
     settings = {
         **{each.value: setting(each, crashes=0, losses=1, no_ops=True) for each in Backing},
         "atomic, 3 attempts": setting(Backing.ATOMIC, attempts=3, crashes=1, no_ops=True),
+        "conditional, 3": setting(Backing.CONDITIONAL, attempts=3, crashes=0),
     }
     print("explore, two attempts, pauses that resume, a lost answer, no-ops; generated worlds per second:")
     print(

@@ -11,19 +11,20 @@ import re
 from collections.abc import Iterator
 
 from perago_core.answers import Event
-from perago_core.attempt import ATTEMPT, AttemptState, Known
+from perago_core.attempt import ATTEMPT, AttemptState, Known, Phase
 from perago_core.attempt import messages as m
-from perago_core.fence import Allowed, Decision, Refused, Standing, Unneeded
+from perago_core.fence import Adopted, Allowed, Decision, Refused, Standing, Unneeded
 from perago_core.machine.rows import Row, Step
 from perago_core.results import Classification, Completed, Refusal, Result
 from perago_core.values import Attempt, Claim
 from perago_simulation.tlc import Tla, record
 from perago_simulation.world.history import chain
 from perago_simulation.world.model import Label, Model
-from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import Request, Run, Task, World
+from perago_simulation.world.settings import RARE, Setting
+from perago_simulation.world.state import Rare, Rarities, Request, Run, Task, World
 
 NOTHING = ("nothing",)
+NO_RESULT = record(status="none", ref=(), output=0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -43,9 +44,21 @@ def state(world: World) -> Tla:
         lease=record(holder=world.lease.holder + 1, clean=world.lease.clean),
         foreign=tuple(_commit(ref) for ref in world.strangers),
         budget=record(
-            crashes=world.budget.crashes, duplicates=world.budget.duplicates, strangers=world.budget.strangers
+            crashes=world.budget.crashes,
+            duplicates=world.budget.duplicates,
+            strangers=world.budget.strangers,
+            twins=_twins(world.rare),
         ),
     )
+
+
+def _twins(rare: Rare | None) -> int:
+    """Of what is rare only this is told there."""
+    if rare is None:
+        return 0
+    twins = rare.left.twins
+    assert rare == Rare(Rarities(**{**dict.fromkeys(RARE, 0), "twins": twins}))
+    return twins
 
 
 def _commit(ref: str) -> Tla:
@@ -69,7 +82,13 @@ def _number(name: str) -> int:
 
 
 def _claim(claim: Claim) -> Tla:
-    return record(run=_number(claim.execution), tree=_tree(claim.tree, claim.parent))
+    tree = _tree(claim.tree, claim.parent)
+    return record(run=_number(claim.execution), tree=tree, result=_output(claim.result or ""))
+
+
+def _output(output: str) -> int:
+    """What a body returned names its execution, and before one has there is nothing."""
+    return _number(output.strip('"')) if output.startswith('"') else 0
 
 
 def _tree(tree: str | None, on: str) -> Tla:
@@ -89,6 +108,7 @@ def _task(task: Task) -> Tla:
     return record(
         step=task.step + 1,
         number=task.number,
+        line=task.line,
         input=_commit(task.input),
         status=task.status,
         winner=task.winner + 1,
@@ -104,8 +124,13 @@ def _run(run: Run) -> Tla:
     assert (known.maintained, known.armed, known.left_behind) == ((), False, ())
     return _execution(
         run,
-        run.state.phase.name,
+        # Workspace and body are one move, and nothing lies between them.
+        "BODY" if run.state.phase is Phase.WORKSPACE else run.state.phase.name,
         changed=known.changed,
+        output=_output(known.output),
+        adopting=known.adopting,
+        found=_commit(known.found.commit if known.found else ""),
+        earlier=_completed(*known.accepted) if known.accepted else NO_RESULT,
         stage="none" if not known.staging else "open" if known.staged is None else "staged",
         listed=tuple(_claim(claim) for claim in known.claims),
         standings=frozenset((_number(task), standing.value) for task, standing in known.standings),
@@ -123,6 +148,10 @@ def _execution(run: Run, phase: str, **learnt: Tla) -> Tla:
     nothing: dict[str, Tla] = {
         "changed": False,
         "stage": "none",
+        "output": 0,
+        "adopting": False,
+        "found": (),
+        "earlier": NO_RESULT,
         "listed": (),
         "standings": frozenset(),
         "leased": False,
@@ -130,7 +159,7 @@ def _execution(run: Run, phase: str, **learnt: Tla) -> Tla:
         "published": (),
         "doubtful": False,
         "why": NOTHING,
-        "result": record(status="none", ref=()),
+        "result": NO_RESULT,
         "accepted": "unread",
     }
     return record(task=run.task + 1, fate=run.fate, phase=phase, **{**nothing, **learnt})
@@ -146,6 +175,8 @@ def _decision(decision: Decision | None, state: AttemptState) -> Tla:
         case Unneeded(output):
             assert output == state.subject.input
             return record(verdict="nothing", head=_commit(output))
+        case Adopted(ref):
+            return record(verdict="adopt", head=_commit(ref))
         case Refused(refusal):
             return record(verdict="refuse", head=_commit(_head(refusal)))
         case _:
@@ -178,6 +209,8 @@ def _why(refusal: Refusal) -> Tla:
             return ("lease busy",)
         case Classification.HEAD_ELSEWHERE:
             return ("head elsewhere",)
+        case Classification.ADOPTED_GONE:
+            return ("adopted gone",)
         case Classification.HEAD_NOT_REPLACEABLE:
             return _objection(actual)
         case Classification.PUBLISH_REFUSED:
@@ -194,6 +227,8 @@ def _objection(actual: str) -> Tla:
         return ("no claim record",)
     if newer := re.match(r"attempt (\d+) may own it", actual):
         return "may be newer", int(newer.group(1))
+    if adopter := re.match(r"task (t\d+), which may have adopted it, is (\w+)", actual):
+        return "may have adopted", _number(adopter.group(1)), Standing(adopter.group(2)).value
     owner = re.match(r"its owner, task (t\d+), is (\w+)", actual)
     assert owner is not None
     return _number(owner.group(1)), Standing(owner.group(2)).value
@@ -207,12 +242,14 @@ def _reported(state: AttemptState) -> Result | None:
 
 def _result(result: Result | None) -> Tla:
     if result is None:
-        return record(status="none", ref=())
-    return (
-        record(status="completed", ref=_commit(result.ref))
-        if isinstance(result, Completed)
-        else record(status="failed", ref=())
-    )
+        return NO_RESULT
+    if isinstance(result, Completed):
+        return _completed(result.ref, result.output)
+    return record(status="failed", ref=(), output=0)
+
+
+def _completed(ref: str, output: str) -> Tla:
+    return record(status="completed", ref=_commit(ref), output=_output(output))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -263,6 +300,7 @@ WORLD_ACTION = {
     "install": "InstallForTheDead",
     "hand out": "HandOut",
     "deliver again": "DeliverAgain",
+    "schedule twice": "ScheduleTwice",
     "give up": "GiveUp",
     "crash": "Crash",
     "commit": "StrangerCommits",

@@ -56,6 +56,9 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "workflows side by side": {"attempts": 1, "crashes": 0, "no_ops": True, "workflows": 2, "abreast": True},
     "side by side, a crash": {"attempts": 2, "crashes": 1, "pauses": False, "workflows": 2, "abreast": True},
+    "maintenance beside a task": {
+        "attempts": 1, "crashes": 0, "workflows": 2, "abreast": True, "maintenance": True,
+    },
     "interruptions": {"attempts": 2, "crashes": 0, "no_ops": True, "interrupts": 1},
     "interruptions and lost answers": {"attempts": 2, "crashes": 0, "losses": 1, "pauses": False, "interrupts": 1},
     "bodies interrupted": {
@@ -130,6 +133,12 @@ workspace and body are played at once. An interruption comes at any moment, righ
 past a deadline. Commands are carried out by the conversations a worker holds, on the world's own ports and in one move
 each. Only what is kept in the coordination store, intents and the lease, is told in short: those conversations are
 explored call by call in `cluster.md`, and `tests/simulation/test_ports_agreement.py` compares the two.
+
+Two things are simpler here than in production, and why that hides nothing. **A sweep is one move**, and settles the
+intent of every attempt that has ended. The production sweep first drops names and passes the barrier, and leaves an
+intent open whose commit is the head. An intent that stays open only ever keeps others from publishing, so attempts may
+do more here than there; whether an intent is settled for what it is, is judged call by call in `cluster.md`. **A lease
+is a holder**, which may lose it at any moment without noticing: no clock is believed, so none is needed.
 """
 
 

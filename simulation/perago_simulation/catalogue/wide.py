@@ -26,6 +26,11 @@ ENVIRONMENTS: Mapping[str, Mapping[str, Any]] = {
     "three steps after a crash": {"attempts": 2, "crashes": 1, "steps": 3, "pauses": False},
     "duplicates across attempts": {"attempts": 2, "crashes": 0, "duplicates": 1},
     "three workflows": {"attempts": 1, "crashes": 0, "workflows": 3, "no_ops": True},
+    "three workflows side by side": {"attempts": 1, "crashes": 1, "pauses": False, "workflows": 3, "abreast": True},
+    "maintenance beside a task with retries": {
+        "attempts": 2, "crashes": 0, "pauses": False, "workflows": 2, "abreast": True, "maintenance": True,
+        "ledger": True, "adopts": True,
+    },
     "two workflows with pauses": {"attempts": 2, "crashes": 0, "workflows": 2},
     "three attempts that adopt": {"attempts": 3, "crashes": 0, "adopts": True},
     "twins with a crash": {"attempts": 2, "crashes": 1, "pauses": False, "twins": 1, "adopts": True},

@@ -81,6 +81,7 @@ SAYS: Mapping[str, str] = {
     "workflows": "Workflows, one after the other.",
     "pinned": "Start a workflow once nothing of an ended one can move the branch, as `perago run` does.",
     "abreast": "Start the next workflow at any moment, beside those that run.",
+    "maintenance": "All workflows but the first change the layout, no content; with a ledger the first goes over it.",
     "steps": "Steps of the workflow.",
     "crashes": "How many executions may crash.",
     "losses": "How many answers may get lost.",

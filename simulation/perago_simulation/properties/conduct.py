@@ -20,7 +20,7 @@ from perago_simulation.properties.publication import PUBLISHING
 from perago_simulation.properties.safety import Property, When, maker
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Task, World
+from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Task, World, maintains
 
 # ---------------------------------------------------------------------------------------------------------------------
 # What is reported
@@ -72,6 +72,8 @@ def _on_record(world: World, task: int, ref: str) -> list[str]:
 def _made_it(setting: Setting, world: World, task: Task) -> bool:
     """Say whether the winner made what it was completed with, or where retries adopt, anybody of its logical task."""
     owner = maker(task.ref)
+    if maintains(setting, task) and owner != NOBODY and maintains(setting, world.tasks[world.runs[owner].task]):
+        return True  # another one's maintenance of the same input: there is nothing left to do
     if owner == task.winner or not setting.takes_over:
         return owner == task.winner
     return owner != NOBODY and world.tasks[world.runs[owner].task].step == task.step

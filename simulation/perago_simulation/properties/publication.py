@@ -13,16 +13,16 @@ from perago_core.plan import PlanKind
 from perago_core.results import Completed
 from perago_core.values import Backing
 from perago_simulation.properties.commands import about
-from perago_simulation.properties.safety import Property, When, maker
+from perago_simulation.properties.safety import Property, When, maker, stands_on
 from perago_simulation.world.history import ROOT, chain, commit
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, World
 
 
-def _published_on_its_input(_setting: Setting, world: World) -> str | None:
+def _published_on_its_input(setting: Setting, world: World) -> str | None:
     for ref in chain(world.head):
         owner = maker(ref)
-        if owner != NOBODY and commit(ref).parents != (world.tasks[world.runs[owner].task].input,):
+        if owner != NOBODY and not stands_on(setting, world, ref, world.tasks[world.runs[owner].task].input):
             return f"{ref} was published on {commit(ref).parents}, not on its input"
     return None
 

@@ -13,7 +13,7 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, NOBODY, Task, World, removed_by_strangers
+from perago_simulation.world.state import COMPLETED, NOBODY, Task, World, maintains, removed_by_strangers
 
 Judge: TypeAlias = Callable[[Setting, World], str | None]
 
@@ -132,11 +132,21 @@ def _clean_history(_setting: Setting, world: World) -> str | None:
     return None
 
 
-def _not_on_a_stranger(_setting: Setting, world: World) -> str | None:
+def _not_on_a_stranger(setting: Setting, world: World) -> str | None:
     for source, ref in accepted(world):
-        if ref != source and commit(ref).parents != (source,):
+        if ref != source and not stands_on(setting, world, ref, source):
             return f"accepted {ref} stands on {_list(commit(ref).parents)}, not on its input {source}"
     return None
+
+
+def stands_on(setting: Setting, world: World, ref: str, source: str) -> bool:
+    """Say whether a commit is directly on this one, or on nothing but accepted maintenance of it."""
+    parents = commit(ref).parents
+    if not setting.maintenance or parents == (source,):
+        return parents == (source,)
+    done = {task.ref for task in world.tasks if task.status is COMPLETED and maintains(setting, task)}
+    below = chain(ref)[1:]
+    return source in below and len(parents) == 1 and done.issuperset(below[: below.index(source)])
 
 
 def _stranger_survives(_setting: Setting, world: World) -> str | None:

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from perago_core.answers import Event
 from perago_core.attempt import AttemptState
 from perago_core.attempt import messages as m
+from perago_core.values import Attempt, Content, Operation
 from perago_simulation.world.settings import Setting
 
 #: What came of a body, as a label tells it.
 FAILS, FAILS_FOR_GOOD, ANOTHERS = "fails", "fails for good", "another's answer"
 CHANGED, UNCHANGED, WANTS_TO_WRITE = "changed", "unchanged", "wants to write"
+OTHER_CONTENT = "changed, other content"
 
 
 def output_of(execution: str) -> str:
@@ -25,9 +27,17 @@ def output_of(execution: str) -> str:
     return f'"{execution}"'
 
 
-def ended(setting: Setting, execution: str) -> Iterator[tuple[str, m.BodyDone]]:
-    """Give every way a body may end well."""
-    if setting.changes:
+def ended(setting: Setting, attempt: Attempt) -> Iterator[tuple[str, m.BodyDone]]:
+    """Give every way a body may end well. One that maintains may have changed the content, whatever it says of itself.
+
+    Then the workspace, which compares, says so.
+    """
+    execution = attempt.execution
+    if setting.changes and attempt.operation is Operation.MAINTENANCE:
+        for about, after in ((CHANGED, "rows"), (OTHER_CONTENT, "other rows")):
+            compared = Content("rows", after)
+            yield about, m.BodyDone(execution, changed=True, output=output_of(execution), content=compared)
+    elif setting.changes:
         yield CHANGED, m.BodyDone(execution, changed=True, output=output_of(execution))
     if setting.no_ops:
         yield UNCHANGED, m.BodyDone(execution, changed=False, output=output_of(execution))
@@ -39,7 +49,7 @@ def played(setting: Setting, state: AttemptState) -> Iterator[tuple[str, Event]]
     if state.subject.read_only:
         yield UNCHANGED, m.BodyDone(execution, changed=False)
     else:
-        yield from ended(setting, execution)
+        yield from ended(setting, state.subject)
         yield WANTS_TO_WRITE, m.StagingWanted(execution)
 
 

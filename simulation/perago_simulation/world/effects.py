@@ -4,49 +4,107 @@ A command is carried out by its production conversation (``perago_core.attempt.r
 world's ``ports``, one after the other and in one move, and what the conversation makes of the answers is what the
 execution is told. So the revocation of names, the reading of owners and the clean-up that are explored are those that
 run. Only what is kept in the coordination store is told here in short, an intent as the number of its execution and the
-lease as its holder: those conversations are explored call by call with the machines they belong to (``machines``).
+lease as its holder: those conversations are explored call by call with the machines they belong to (``machines``). What
+the ledger says of accepted maintenance is read as production reads it.
 
 Publications are not here: the store takes them in steps. Nor are bodies: what comes of one is not for the world to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from perago_core.answers import Event, NotDone, Unknown
+from perago_core import ledger
+from perago_core.answers import Answer, Done, Event, NotDone, Unknown
 from perago_core.attempt import messages as m
 from perago_core.attempt.run import PERFORM, Execution
+from perago_core.calls import Call
 from perago_core.machine.rows import Command
-from perago_core.values import CommitRef
+from perago_core.values import CommitRef, Maintained
+from perago_simulation.world.history import chain
 from perago_simulation.world.ports import serve, subject_of
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import NOBODY, OPEN, Lease, World, epoch_of
+from perago_simulation.world.state import (
+    COMPLETED,
+    NOBODY,
+    OPEN,
+    TARGET,
+    Lease,
+    World,
+    epoch_of,
+    maintained_in,
+    maintains,
+    with_rare,
+)
 
+T = TypeVar("T")
 Effect: TypeAlias = Callable[[Setting, World, int, Any], tuple[World, Event]]
 
 
 def converse(setting: Setting, world: World, index: int, command: Command) -> tuple[World, Event]:
     """Let an execution hold the conversation of a command with the world's ports, from the first call to the last."""
-    talk = PERFORM[type(command)](Execution.of(subject_of(setting, world, index)), command)
+    execution = Execution.of(subject_of(setting, world, index))
+    return _held(setting, world, index, PERFORM[type(command)](execution, command))
+
+
+def _held(setting: Setting, world: World, index: int, talk: Generator[Call, Answer[Any], T]) -> tuple[World, T]:
     try:
         asked = next(talk)
         while True:
             world, answer = serve(setting, world, index, asked)
             asked = talk.send(answer)
     except StopIteration as end:
-        event: Event = end.value
-        return world, event
+        said: T = end.value
+        return world, said
 
 
 def _settle_intents(setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
+    """Settle what has ended, and tell a task that publishes over maintenance what was accepted since its input."""
     others = [run for run in world.intents if run != index]
     deferred = tuple(run for run in others if world.tasks[world.runs[run].task].status is OPEN)
     kept = tuple(run for run in world.intents if run == index or run in deferred)
     unresolved = tuple(f"e{run}" for run in deferred if not (setting.takes_over and _is_below(world, run, index)))
-    event = m.IntentsSettled(epoch_of(world), unresolved=unresolved)
+    for run in (each for each in others if each not in deferred and _was_accepted(world, each)):
+        world = _recorded(setting, world, run)
+    subject = subject_of(setting, world, index)
+    maintained = _maintained(setting, world, index, subject.input) if subject.over_maintenance else ()
+    event = m.IntentsSettled(epoch_of(world), unresolved=unresolved, maintained=maintained)
     return (world if kept == world.intents else world._replace(intents=kept)), event
+
+
+def _was_accepted(world: World, run: int) -> bool:
+    """Say whether the authority took an execution's result, and it is where it belongs."""
+    task = world.tasks[world.runs[run].task]
+    return task.status is COMPLETED and task.winner == run and task.ref in chain(world.head)
+
+
+def _recorded(setting: Setting, world: World, run: int) -> World:
+    """Write accepted maintenance down, where later writers find it."""
+    task = world.tasks[world.runs[run].task]
+    if not maintains(setting, task) or task.ref == task.input:
+        return world
+    record = Maintained(CommitRef(task.input), CommitRef(task.ref))
+    known = maintained_in(world)
+    return world if record in known else with_rare(world, maintained=tuple(sorted((*known, record), key=_by_ref)))
+
+
+def _by_ref(record: Maintained) -> tuple[str, str]:
+    return record.ref, record.parent
+
+
+def _maintained(setting: Setting, world: World, index: int, since: CommitRef) -> tuple[Maintained, ...]:
+    _, found = _held(setting, world, index, ledger.maintained(TARGET, since))
+    assert isinstance(found, Done)
+    return found.value
+
+
+def newest_maintained(setting: Setting, world: World, since: str) -> CommitRef:
+    """Give the commit that accepted maintenance has led to, from which a maintenance begins."""
+    _, found = _held(setting, world, NOBODY, ledger.newest_maintained(TARGET, CommitRef(since)))
+    assert isinstance(found, Done)
+    return found.value
 
 
 def _is_below(world: World, run: int, index: int) -> bool:
@@ -76,7 +134,9 @@ def _confirm(_setting: Setting, world: World, _index: int, _command: Command) ->
     return world, _CONFIRMED
 
 
-def _settle(_setting: Setting, world: World, index: int, _command: Command) -> tuple[World, Event]:
+def _settle(setting: Setting, world: World, index: int, command: m.SettleIntent) -> tuple[World, Event]:
+    if command.kind.accepts:
+        world = _recorded(setting, world, index)
     return world._replace(intents=tuple(run for run in world.intents if run != index)), _SETTLED
 
 

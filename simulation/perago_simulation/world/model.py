@@ -17,7 +17,7 @@ from perago_core.machine.engine import Table
 from perago_core.machine.rows import Step
 from perago_core.values import Attempt
 from perago_simulation.world import bodies, strangers
-from perago_simulation.world.effects import EFFECTS, LOST, published, refused
+from perago_simulation.world.effects import EFFECTS, LOST, newest_maintained, published, refused
 from perago_simulation.world.faults import rare_moves, rare_of
 from perago_simulation.world.history import ROOT
 from perago_simulation.world.settings import Setting
@@ -39,6 +39,7 @@ from perago_simulation.world.state import (
     attempt_of,
     by_run,
     epoch_of,
+    maintains,
     one_less,
     restarted,
     with_budget,
@@ -133,7 +134,7 @@ class Model:
         elif isinstance(command, m.PrepareWorkspace) and not self.setting.bodies:
             # One that looks for earlier attempts first comes to its body by a move; nothing of that can go wrong here.
             ready = self.tell(world, index, m.WorkspaceReady())
-            for body, ended in bodies.ended(self.setting, run.state.subject.execution):
+            for body, ended in bodies.ended(self.setting, run.state.subject):
                 yield (who, m.RunBody.__name__, body), self.tell(ready, index, ended)
             return
         else:
@@ -235,7 +236,9 @@ class Model:
     def another(self, world: World, task: Task) -> Task:
         """Give the next attempt of a task, newer than every other one of its step."""
         newest = max(each.number for each in world.tasks if each.step == task.step)
-        return Task(task.step, newest + 1, task.input, line=task.line)
+        # Maintenance begins from where accepted maintenance has led, for before that it could not be published.
+        source = newest_maintained(self.setting, world, task.input) if maintains(self.setting, task) else task.input
+        return Task(task.step, newest + 1, source, line=task.line)
 
     def _go_on(self, world: World, last: int) -> Moves:
         """Go on with a workflow whose newest task this is."""
@@ -304,7 +307,7 @@ class Model:
             yield ("orchestrator", what, f"t{at} to e{index}"), after
             return
         ready = self.step(begun, m.WorkspaceReady()).state
-        for body, event in bodies.ended(self.setting, attempt.execution):
+        for body, event in bodies.ended(self.setting, attempt):
             after = world._replace(runs=(*world.runs, Run(at, RUNNING, self.step(ready, event).state)))
             yield ("orchestrator", what, f"t{at} to e{index} ({body})"), after
 

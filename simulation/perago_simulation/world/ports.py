@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
+from perago_core.ledger import records
+from perago_core.ports import Entry
 from perago_core.results import Completed, FailedTerminally, Result
 from perago_core.values import Attempt, Claim, CommitRef, Head, StagedRef, Target
 from perago_simulation.world.history import commit, staged
@@ -29,6 +31,8 @@ from perago_simulation.world.state import (
     World,
     attempt_of,
     branch_of,
+    maintained_in,
+    maintains,
     restarted,
     snapshot_of,
     with_task,
@@ -102,8 +106,9 @@ def _commit(setting: Setting, world: World, index: int, _target: Target, name: s
     names = dict(world.names)
     if name != _name(setting, world, index) or index not in names:
         return world, NotDone("the staging branch is gone")
-    base = world.tasks[world.runs[index].task].input
-    made = _staged(index, base, setting.same_tree, name)
+    task = world.tasks[world.runs[index].task]
+    # All who maintain one commit come to the same layout of it.
+    made = _staged(index, task.input, setting.same_tree or maintains(setting, task), name)
     return world._replace(names=tuple(sorted({**names, index: made.commit}.items()))), Done(made)
 
 
@@ -178,6 +183,15 @@ def _claims(_setting: Setting, world: World, _index: int, _target: Target, logic
     return world, Done(tuple(claim for claim in world.claims if claim.logical_task == logical_task))
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# The coordination store: of all it keeps, the accepted maintenance
+
+
+def _entries(_setting: Setting, world: World, _index: int, prefix: str) -> Served:
+    entries = (Entry(records.maintained_key(TARGET, each), records.encode(each)) for each in maintained_in(world))
+    return world, Done(tuple(entry for entry in entries if entry.key.startswith(prefix)))
+
+
 _METHODS: Mapping[tuple[str, str], Callable[..., Served]] = {
     ("clock", "now"): _now,
     ("workspace", "prepare"): _nothing,
@@ -195,4 +209,5 @@ _METHODS: Mapping[tuple[str, str], Callable[..., Served]] = {
     ("store", "claim"): _claim,
     ("store", "read_claim"): _read_claim,
     ("store", "claims"): _claims,
+    ("coordination", "list"): _entries,
 }

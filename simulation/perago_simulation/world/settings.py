@@ -43,9 +43,10 @@ class Setting(Value):
     ``attempts`` counts the attempts of each workflow step, retries included. ``workflows`` run one after the other:
     when one has ended, whichever way, the next starts from where the head is then; ``pinned`` says that whoever starts
     one first revokes the names of the ended and passes the barrier, as ``perago run`` does. With ``abreast`` the next
-    one may start at any moment, beside those that run. ``crashes``, ``losses``
-    (answers that do not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits by
-    somebody else) are budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker
+    one may start at any moment, beside those that run. With ``maintenance`` every workflow but the first changes the
+    layout and no content, and with the ledger the first one publishes on top of what was accepted so. ``crashes``,
+    ``losses`` (answers that do not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits
+    by somebody else) are budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker
     still lives.
 
     The rare ones, see ``RARE``: ``requeues`` hand an open task out again under its id, ``reruns`` one of a workflow
@@ -68,6 +69,7 @@ class Setting(Value):
     workflows: int = field(default=1, validator=count)
     pinned: bool = field(default=True, validator=flag)
     abreast: bool = field(default=False, validator=flag)
+    maintenance: bool = field(default=False, validator=flag)
     crashes: int = field(default=1, validator=count)
     losses: int = field(default=0, validator=count)
     duplicates: int = field(default=0, validator=count)
@@ -120,6 +122,7 @@ class Setting(Value):
         collector = ", a collector that is too early" if self.early_collector else ", a collector"
         collector += " of data too" if self.data_collector else ""
         order = "side by side" if self.abreast else "in sequence"
+        order += " of which all but the first maintain" if self.maintenance else ""
         started = f"{self.workflows} workflows {order}{'' if self.pinned else ' that go around the pin'}, "
         steps = f"{started if self.workflows > 1 else ''}{self.steps}"
         backing = f"{self.backing.value}{self._adopting() if self.takes_over else ''}"

@@ -12,7 +12,17 @@ from typing import NamedTuple, TypedDict, Unpack
 from perago_core.attempt import AttemptState
 from perago_core.machine.rows import Command
 from perago_core.plan import PublishPlan
-from perago_core.values import Attempt, Claim, CommitRef, OnAbandoned, Target, TaskSnapshot, TaskStatus
+from perago_core.values import (
+    Attempt,
+    Claim,
+    CommitRef,
+    Maintained,
+    OnAbandoned,
+    Operation,
+    Target,
+    TaskSnapshot,
+    TaskStatus,
+)
 from perago_simulation.world.settings import Setting
 
 TARGET = Target("lake", "main")
@@ -136,7 +146,8 @@ class Rare(NamedTuple):
     ``branch``: whether the target carries uncommitted objects, or has been deleted; then ``head`` is where it was.
     ``removed``: what strangers took off the branch, which is no broken promise of ours. ``swept``: the steps for which
     the collector has met a barrier after their last name was gone. ``hollow``: commits whose data is gone. ``held``:
-    unanswered requests that have not landed yet. ``epoch``: the epoch of the policy.
+    unanswered requests that have not landed yet. ``epoch``: the epoch of the policy. ``maintained``: what the ledger
+    proves to be accepted maintenance.
     """
 
     left: Rarities
@@ -147,6 +158,7 @@ class Rare(NamedTuple):
     hollow: tuple[str, ...] = ()
     held: tuple[HeldUp, ...] = ()
     epoch: int = 0
+    maintained: tuple[Maintained, ...] = ()
 
 
 class World(NamedTuple):
@@ -201,6 +213,7 @@ class Changed(TypedDict, total=False):
     hollow: tuple[str, ...]
     held: tuple[HeldUp, ...]
     epoch: int
+    maintained: tuple[Maintained, ...]
 
 
 def with_rare(world: World, **changes: Unpack[Changed]) -> World:
@@ -223,6 +236,16 @@ def branch_of(world: World) -> str:
 def epoch_of(world: World) -> int:
     """Give the epoch of the policy that is stored."""
     return 0 if world.rare is None else world.rare.epoch
+
+
+def maintained_in(world: World) -> tuple[Maintained, ...]:
+    """Give what the ledger proves to be accepted maintenance."""
+    return () if world.rare is None else world.rare.maintained
+
+
+def maintains(setting: Setting, task: Task) -> bool:
+    """Say whether a task is one that changes the layout and no content."""
+    return setting.maintenance and task.step >= setting.steps
 
 
 def removed_by_strangers(world: World) -> tuple[str, ...]:
@@ -259,6 +282,8 @@ def attempt_of(setting: Setting, task: Task, task_index: int, run: int, epoch: i
         ledger=setting.ledger,
         read_only=setting.read_only,
         epoch=epoch,
+        operation=Operation.MAINTENANCE if maintains(setting, task) else Operation.LOGICAL,
+        over_maintenance=setting.maintenance and setting.ledger and not maintains(setting, task),
     )
 
 

@@ -155,7 +155,7 @@ def _mutants(text: str) -> str:
 
 def _windows(text: str) -> str:
     rows = [line for line in text.splitlines() if re.match(r"\| (?!killed after|-)", line)]
-    ways = text.count("\n## ")
+    ways = text.count("\n## `")
     return f"{len(rows)} deaths on {ways} straight ways, every interleaving after each"
 
 

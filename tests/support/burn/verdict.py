@@ -117,6 +117,8 @@ def _judge_pipeline(field: Field, pipeline: Pipeline, views: list[PipelineView])
         if not view.succeeded and pipeline.task != STRANGERS_ON:
             yield f"L-01 {view.name} {view.workflow_id} is {view.status}: {view.reason}"
         yield from judge_outputs(field.project, view)
+    if not any(view.attempts for view in views):
+        return
     stack = field.project.stack
     for sentence in verify(stack, field.project.pipelines, pipeline.target).broken:
         yield f"{_CLAUSES.get(sentence.partition(':')[0], 'S-02b')} perago verify says: {sentence}"

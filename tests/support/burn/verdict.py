@@ -132,7 +132,8 @@ def _judge_pipeline(field: Field, pipeline: Pipeline, views: list[PipelineView])
 
 def recorded_world(field: Field, pipeline: Pipeline, views: list[PipelineView]) -> World:
     """Put what store and orchestrator say of a branch into the words of a simulated world."""
-    commits = list(done(field.project.store.history(pipeline.target, limit=_ALL)))
+    history = done(field.project.store.history(pipeline.target, limit=_ALL))
+    commits = list(history)
     known = [each.ref for each in commits]
     commits = commits[: known.index(pipeline.first) + 1] if pipeline.first in known else commits
     refs = {CommitRef(each.ref) for view in views for each in view.attempts if each.ref}

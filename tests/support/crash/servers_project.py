@@ -22,7 +22,6 @@ kind = "conductor"
 url = "{conductor}"
 on_drift = "warn"
 poll_wait = 0.5
-timeout = 3.0
 
 [coordination]
 kind = "etcd"

@@ -49,20 +49,23 @@ def main(*words: str) -> int:
     asked.add_argument("--only", default="", help="the numbers of the faults of a plan that are played, e.g. 3,7")
     asked.add_argument("--record", action="store_true", help="note the figures in specs/evidence.json")
     given = asked.parse_args(words)
-    began = time.monotonic()
     only = frozenset(int(each) for each in given.only.split(",") if each) or None
     first = seed() if given.seed is None else given.seed
-    ends = time.monotonic() + 60 * given.minutes
     rounds: list[Round] = []
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="perago-burn-")))
         field = closing.enter_context(Field.on(given.stack, folder / "p", given.policy))
+        began = time.monotonic()
         for number in count():
             rounds.append(_round(field, given.policy, first + number, only))
             verdict = rounds[-1].verdict
             if verdict.lost:
                 _shrink(field, given.policy, first + number, rounds[-1])
-            if verdict.lost or time.monotonic() > ends or (given.policy == _CONTROL and verdict.registered):
+            if (
+                verdict.lost
+                or time.monotonic() - began > 60 * given.minutes
+                or (given.policy == _CONTROL and verdict.registered)
+            ):
                 break
     _say(*figures(rounds, given.stack, given.policy))
     lost = any(each.verdict.lost for each in rounds)

@@ -19,7 +19,7 @@ from tests.support.burn.verdict import Verdict, judge
 from tests.support.crash.project import ENDED_WELL, wait_for
 
 #: Seconds within which everything has ended once nothing goes wrong any more.
-_REST = 300.0
+_REST = 600.0
 #: What each policy leads to on each stack.
 BACKINGS: Mapping[str, Mapping[str, str]] = {
     "embedded": {"auto": "atomic", "disable": "locked", "soft": "soft"},

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 from tests.specs.evidence import note_burn
 from tests.support.burn.faults import Fault, Kind, late_replacements, plan
@@ -150,6 +151,10 @@ def figures(rounds: Collection[Round], stack: str, policy: str) -> Iterator[str]
         yield f"not injected: {', '.join(never)}"
 
 
+def _leave(*_: object) -> NoReturn:
+    raise SystemExit(1)
+
+
 def _say(*lines: str) -> None:
     for line in lines:
         print(line, flush=True)  # noqa: T201  the figures
@@ -157,5 +162,5 @@ def _say(*lines: str) -> None:
 
 if __name__ == "__main__":
     # Whoever is ended takes its servers and workers along.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _leave)
     sys.exit(main(*sys.argv[1:]))

@@ -7,7 +7,7 @@ import resource
 import signal
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -55,12 +55,14 @@ class Nemesis:
 
     def play(self, faults: Iterable[Fault], seconds: float) -> None:
         """Inject every fault at its time, mend it after its own, and keep workers alive; at most for so long."""
-        coming = deque(sorted(faults, key=lambda fault: fault.at))
+        coming = sorted(faults, key=lambda fault: fault.at)
         while (now := time.monotonic() - self._began) < seconds and (coming or self._is_busy()):
             while self._due and self._due[0][0] <= time.monotonic():
                 heapq.heappop(self._due)[2]()
-            if coming and coming[0].at <= now and self._finds_somebody(coming[0]):
-                self._inject(coming.popleft())
+            # One that waits for its worker does not keep the others waiting.
+            if found := next((each for each in coming if each.at <= now and self._finds_somebody(each)), None):
+                coming.remove(found)
+                self._inject(found)
             self._watch()
             self.ground.supervise()
             time.sleep(_TICK)
@@ -224,8 +226,9 @@ class Nemesis:
     def _change_policy(self) -> bool:
         """Choose leases instead of the probed backing, and after a while what there was before."""
         other = "disable" if self.policy == "auto" else "auto"
-        changed = [self._set_policy(each) for each in (other, self.policy)]
-        return any(changed)
+        if not self._set_policy(other):
+            return False
+        return any(self._set_policy(self.policy) for _ in range(3))
 
     def _set_policy(self, policy: str) -> bool:
         words = ("policy", "set", policy, "--why", "the burn", "--wait", f"{_WAIT}")

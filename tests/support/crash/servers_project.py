@@ -50,8 +50,10 @@ class ServersProject(LakeFSProject):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self.conductor = Conductor(folder=self.folder / "conductor")
-        self.etcd = Etcd(folder=self.folder / "etcd")
+        # Beside the project: whoever names its folder on the command line is taken for a worker that was left.
+        beside = self.folder.with_name(f"{self.folder.name}-servers")
+        self.conductor = Conductor(folder=beside / "conductor")
+        self.etcd = Etcd(folder=beside / "etcd")
         self.etcd.start()
         self.conductor.start()
         path = self.folder / "perago.toml"

@@ -90,10 +90,13 @@ test-conductor: setup
 test-cluster: setup
 	@$(call SERVED,cluster,tests/cluster)
 
-# Minutes, and a seed: make burn MINUTES=20 SEED=7
+# embedded, bucket or servers; auto, disable or soft: make burn STACK=servers POLICY=disable MINUTES=20 SEED=7
+STACK ?= embedded
+POLICY ?= auto
 MINUTES ?= 5
-burn: setup ## Break a real stack at random for MINUTES, and count what was injected, what survived and what was lost
-	@$(BIN)/python -m tests.crash.burn --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+burn: setup ## Break a real STACK under a POLICY at random for MINUTES; count what was injected, survived and lost
+	@$(BIN)/python -m tests.crash.burn --stack $(STACK) --policy $(POLICY) --minutes $(MINUTES) \
+		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(RECORD),--record)
 
 test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
 	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages

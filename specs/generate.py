@@ -8,12 +8,13 @@
 Generated: ``table.json`` (the four machines as data), ``diagrams/*.mmd``, ``vectors/*.json`` (event sequences with the
 expected commands, for implementations in other languages), ``cost.md`` (calls per path and backing), ``ladder.md``
 (what holds on which backing in which environment, explored anew each time), ``properties.md`` (every clause and who
-looks after it), ``windows.md`` (what comes of dying at each point), the reference pages of ``guide/``. With ``--full``
-also ``wide.md`` (the ladder in wider bounds), ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each
-step is for), ``cluster.md`` (policy, lease and recovery machines of several processes over one coordination store),
-``detection.md`` (how often Hypothesis finds a bug that is there), ``kill-matrix.md`` and ``kill-matrix-lakefs.md``
-(real workers killed and stopped everywhere, on the embedded stack and on a real lakeFS), ``wrong-answers.md`` (what the
-adapters make of servers that lie).
+looks after it), ``windows.md`` (what comes of dying at each point), ``evidence.md`` (all figures on one page, those of
+``evidence.json`` with when they were seen), the reference pages of ``guide/``. With ``--full`` also ``wide.md`` (the
+ladder in wider bounds), ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each step is for),
+``cluster.md`` (policy, lease and recovery machines of several processes over one coordination store), ``detection.md``
+(how often Hypothesis finds a bug that is there), ``kill-matrix.md`` and ``kill-matrix-lakefs.md`` (real workers killed
+and stopped everywhere, on the embedded stack and on a real lakeFS), ``wrong-answers.md`` (what the adapters make of
+servers that lie).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from specs.guide.generate import pages  # noqa: E402  as above
 from tests.core.wrong_drivers import noticed_alone  # noqa: E402  as above
 from tests.specs.clauses import marked  # noqa: E402  as above
 from tests.specs.costs import costs  # noqa: E402  as above
+from tests.specs.evidence import evidence_text, note_page  # noqa: E402  as above
 from tests.specs.vectors import MACHINES, SCHEMA, vectors  # noqa: E402  as above
 
 
@@ -55,6 +57,7 @@ def files() -> Mapping[str, str]:
     generated["ladder.md"] = ladder_text(standard_ladder())
     generated["properties.md"] = properties_text(marked(), noticed_alone())
     generated["windows.md"] = windows_text()
+    generated["evidence.md"] = evidence_text(generated)
     generated |= {f"guide/{name}": text for name, text in pages().items()}
     for name, table in MACHINES.items():
         generated[f"diagrams/{name}.mmd"] = mermaid(table)
@@ -78,6 +81,13 @@ def matrices() -> Mapping[str, Callable[[], str]]:
         "kill-matrix-lakefs.md": partial(kill_matrix, LAKEFS),
         "wrong-answers.md": wrong_answers,
     }
+
+
+def _measured(name: str, write: Callable[[], str]) -> str:
+    """Measure a page, and note when that was: it takes hours, so it is not measured again by whoever doubts it."""
+    text = write()
+    note_page(name)
+    return text
 
 
 def _json(value: object) -> str:
@@ -107,7 +117,9 @@ def main(*words: str) -> int:
         slow = matrices()
         if unknown := [name for name in names if name not in slow]:
             sys.exit(f"no matrix is called {', '.join(unknown)}; there are {', '.join(slow)}")
-        wanted |= {name: slow[name] for name in names or slow}
+        measured = slow if "--check" in words else {name: partial(_measured, name, slow[name]) for name in slow}
+        wanted |= {name: measured[name] for name in names or slow}
+        wanted["evidence.md"] = evidence_text
     stale = [name for name, text in wanted.items() if not _settle(HERE / name, text(), check="--check" in words)]
     return 1 if "--check" in words and stale else 0
 

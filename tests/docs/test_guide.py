@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from perago_core.results import Classification
 from perago_worker.cli import COMMANDS, SIMULATOR
 from perago_worker.config.load import load
 from tests.docs.documents import ROOT, blocks, pages, text
@@ -30,9 +31,11 @@ def test_the_pages_with_commands_are_played() -> None:
         f"{GUIDE}/howto/counterexample.md",
         f"{GUIDE}/howto/measure.md",
         f"{GUIDE}/howto/observe.md",
+        f"{GUIDE}/howto/one-machine.md",
         f"{GUIDE}/howto/recover.md",
         f"{GUIDE}/howto/runs.md",
         f"{GUIDE}/howto/ui.md",
+        f"{GUIDE}/howto/upgrade.md",
         f"{GUIDE}/howto/whole-run.md",
         f"{GUIDE}/howto/write-a-store.md",  # by tests/people, with the built wheel
         f"{GUIDE}/tutorial.md",
@@ -43,13 +46,8 @@ def test_the_pages_with_commands_are_played() -> None:
     "page",
     [
         "tutorial",
-        "howto/recover",
-        "howto/runs",
-        "howto/ui",
-        "howto/whole-run",
-        "howto/measure",
-        "howto/observe",
-        "howto/counterexample",
+        *(f"howto/{name}" for name in ("recover", "runs", "ui", "whole-run", "measure", "observe", "counterexample")),
+        *(f"howto/{name}" for name in ("one-machine", "upgrade")),
     ],
 )
 def test_a_page_happens_as_it_is_written(page: str, tmp_path: Path) -> None:
@@ -142,6 +140,15 @@ def test_every_command_a_document_shows_exists() -> None:
     named = set(re.findall(r"^(?:\$ )?perago ([a-z-]+)", shown, re.MULTILINE))
     assert named <= {*COMMANDS, *SIMULATOR}, sorted(named - {*COMMANDS, *SIMULATOR})
     assert {"run", "worker", "init-repo", "campaign"} <= named
+
+
+def test_every_refusal_is_explained_with_what_to_do() -> None:
+    """A classification that is added without a line here leaves whoever meets it alone (L-10)."""
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\S.*?) \| (\S.*?) \|$", text(f"{GUIDE}/howto/refusals.md"), re.MULTILINE)
+    assert [name for name, _, _ in rows if name in {each.value for each in Classification}] == [
+        name for name, _, _ in rows
+    ]
+    assert {name for name, _, _ in rows} == {each.value for each in Classification}
 
 
 def test_the_reference_is_what_the_code_says() -> None:

@@ -124,6 +124,14 @@ def test_without_a_script_everything_passes_unchanged_and_is_counted(backend: Ba
         assert proxy.counts() == {}
 
 
+def test_a_request_that_is_sent_again_reaches_the_server_twice_and_is_answered_once(backend: Backend) -> None:
+    with FaultyProxy(backend.url, when(is_put, Handling(again=True))) as proxy:
+        assert ask(proxy, "PUT", "/a", b"x") == (200, b"x")
+        assert ask(proxy, "GET", "/a") == (200, b"")
+        assert backend.reached == [("PUT", "/a", b"x"), ("PUT", "/a", b"x"), ("GET", "/a", b"")]
+        assert proxy.counts() == {"PUT /a": 1, "GET /a": 1}
+
+
 def test_a_lost_request_never_reaches_the_server(backend: Backend) -> None:
     with FaultyProxy(backend.url, always(LOSE_REQUEST)) as proxy:
         with pytest.raises(http.client.RemoteDisconnected):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,12 +50,7 @@ class ConductorProject(CrashProject):
         orchestrator.close()
 
     def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
-        text = source.read_text(encoding="utf-8")
-        for constant, value in {"NAME": name, **(constants or {})}.items():
-            text, count = re.subn(rf"^{constant} = .*$", f"{constant} = {value!r}", text, flags=re.MULTILINE)
-            assert count == 1, f"{source.name} has no constant {constant}"
-        (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
-        self.modules.append(name)
+        self.write_task(name, constants or {}, source)
 
     def start(self, name: str, tasks: tuple[str, ...], target: Target, ref: CommitRef, **params: object) -> str:  # noqa: ARG002  workflows are named by their domain
         given = {each: {"plan": str(self.folder / "plans" / each), **params} for each in tasks}

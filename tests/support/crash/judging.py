@@ -80,20 +80,27 @@ def judge_outputs(project: CrashProject, view: PipelineView) -> list[str]:
 def judge_rest(project: CrashProject, lines: Iterable[Line]) -> list[str]:
     """Settle and collect as ``perago recover --settle`` and ``perago gc`` do; then nothing may be left of anybody."""
     lines = tuple(lines)
+    broken = settle(project, lines)
+    collected = collect(project.stack, project.pipelines, lines[0].target, older_than=0.0)
+    left = [f"{sentence}; gc said {collected}" for sentence in judge_leftovers(project)]
+    return broken + judge_ledger(project, lines) + left + project.judge_store() + judge_processes(project)
+
+
+def settle(project: CrashProject, lines: Iterable[Line]) -> list[str]:
+    """Settle what is open on every branch; what stays open is a broken promise."""
     broken: list[str] = []
-    for line in lines:
-        swept = done(run(sweep(line.target, Mode.SETTLE_ONLY, "judge"), project.stack.ports()))
+    for target in dict.fromkeys(line.target for line in lines):
+        swept = done(run(sweep(target, Mode.SETTLE_ONLY, "judge"), project.stack.ports()))
         broken += [
             f"S-21 {each.operation_id} stays open: {each.reason}" for each in swept.outcomes if each.audit is None
         ]
-    collected = collect(project.stack, project.pipelines, lines[0].target, older_than=0.0)
-    left = [f"{sentence}; gc said {collected}" for sentence in _judge_leftovers(project)]
-    return broken + _judge_ledger(project, lines) + left + project.judge_store() + _judge_processes(project)
+    return broken
 
 
-def _judge_ledger(project: CrashProject, lines: tuple[Line, ...]) -> list[str]:
+def judge_ledger(project: CrashProject, lines: Iterable[Line]) -> list[str]:
     """One audit record for each operation, of the kind it was settled as; accepted is what the authority accepted."""
-    store = project.coordination
+    store = project.stack.coordination
+    assert store is not None
     broken = [f"S-21 left: {entry.key}" for prefix in ("open/", "intent/") for entry in done(store.list(prefix))]
     audits = {entry.key.partition("/")[2]: decode(Audit, entry) for entry in done(store.list("audit/"))}
     settled = {entry.key.partition("/")[2]: decode(Settlement, entry) for entry in done(store.list("settled/"))}
@@ -101,8 +108,8 @@ def _judge_ledger(project: CrashProject, lines: tuple[Line, ...]) -> list[str]:
         broken.append(f"S-21 settled and audited differ: {sorted(audits.keys() ^ settled.keys())}")
     accepted = set[str | None]()
     for line in lines:
-        for each in project.orchestrator.tasks(line.workflow):
-            snapshot = done(project.orchestrator.reload(line.workflow, each.task_id))
+        for each in project.view(line.workflow).attempts:
+            snapshot = done(project.stack.orchestrator.reload(line.workflow, each.task_id))
             if snapshot is not None and snapshot.status is TaskStatus.COMPLETED:
                 accepted.add(snapshot.result_execution)
     for key, audit in audits.items():
@@ -116,7 +123,7 @@ def _judge_ledger(project: CrashProject, lines: tuple[Line, ...]) -> list[str]:
     return broken
 
 
-def _judge_leftovers(project: CrashProject) -> list[str]:
+def judge_leftovers(project: CrashProject) -> list[str]:
     """No staging name, no claim, no directory (S-33)."""
     names = project.staging_names()
     rooms = sorted(path.name for path in (project.folder / ".perago" / "work").iterdir() if path.name != MARKER)
@@ -125,7 +132,7 @@ def _judge_leftovers(project: CrashProject) -> list[str]:
     return [f"S-33 {what} are left: {left}" for what, left in found if left]
 
 
-def _judge_processes(project: CrashProject) -> list[str]:
+def judge_processes(project: CrashProject) -> list[str]:
     """Templates, guards and bodies of dead workers end too; each has the project's folder on its command line."""
     until = time.monotonic() + LIMIT
     while left := [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, project.folder)]:

@@ -17,17 +17,16 @@ from attrs import define, field
 
 from perago_bucket import BucketStore
 from perago_core.answers import Answer, Done
-from perago_core.pipelines import PipelineView
+from perago_core.pipelines import Pipelines, PipelineView
 from perago_core.values import CommitRef, Target
 from perago_lakefs import LakeFSStore
 from perago_local.coordination import SqliteCoordination
 from perago_local.git.store import GitStore
 from perago_local.orchestrator import SqliteOrchestrator
-from perago_local.orchestrator.pipelines import EmbeddedPipelines
 from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep
 from perago_worker.config.load import load
 from perago_worker.runtime.failpoints import VARIABLE
-from perago_worker.stack import Stack, open_stack
+from perago_worker.stack import Stack, open_stack, pipelines_of
 
 T = TypeVar("T")
 
@@ -173,9 +172,9 @@ class CrashProject:
         return self.stack.coordination
 
     @property
-    def pipelines(self) -> EmbeddedPipelines:
+    def pipelines(self) -> Pipelines:
         """Give the words for pipelines."""
-        return EmbeddedPipelines(self.orchestrator)
+        return pipelines_of(self.stack)
 
     def branch(self, name: str) -> tuple[Target, CommitRef]:
         """Make a branch with some files."""
@@ -221,17 +220,30 @@ class CrashProject:
 
     def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
         """Write a task module and register its task; constants of the template are replaced by these."""
-        text = source.read_text(encoding="utf-8")
-        for constant, value in {"NAME": name, **(constants or {})}.items():
-            text, count = re.subn(rf"^{constant} = .*$", f"{constant} = {value!r}", text, flags=re.MULTILINE)
-            assert count == 1, f"{source.name} has no constant {constant}"
-        (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
-        self.modules.append(name)
+        text = self.write_task(name, constants or {}, source)
         found = dict(re.findall(r"^(RETRIES|PATIENCE) = (.*)$", text, flags=re.MULTILINE))
         definition = TaskDefinition(
             name, retry_count=int(found["RETRIES"]), retry_delay=0.0, response_timeout=float(found["PATIENCE"])
         )
         self.orchestrator.register(definition)
+
+    def write_task(self, name: str, constants: Mapping[str, object], source: Path = _TEMPLATE) -> str:
+        """Write a task module, and give it."""
+        text = source.read_text(encoding="utf-8")
+        for constant, value in {"NAME": name, **constants}.items():
+            text, count = re.subn(rf"^{constant} = .*$", f"{constant} = {value!r}", text, flags=re.MULTILINE)
+            assert count == 1, f"{source.name} has no constant {constant}"
+        (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
+        self.modules.append(name)
+        return text
+
+    def perago(self, *words: str, limit: float = LIMIT) -> subprocess.CompletedProcess[str]:
+        """Run a command of a person in this project, past every proxy."""
+        command = [sys.executable, "-m", "perago_worker", "--project", str(self.folder)]
+        command += ["--set", f"tasks={','.join(self.modules)}", *words]
+        return subprocess.run(  # noqa: S603  our own code
+            command, env=_environment(), capture_output=True, text=True, check=False, timeout=limit
+        )
 
     def plan(self, name: str, what: str) -> Path:
         """Say what the body of a task does from now on."""
@@ -262,24 +274,29 @@ class CrashProject:
         capacity: int = 1,
         until_idle: bool = False,
         settings: tuple[str, ...] = (),
+        inside: tuple[str, ...] = (),
     ) -> WorkerProcess:
-        """Start a worker for the tasks of these modules; for all if none is named."""
+        """Start a worker for the tasks of these modules, all if none is named; ``inside`` another command, if any."""
         given = (f"tasks={','.join(modules or self.modules)}", f"worker.capacity={capacity}", *settings)
         command = [sys.executable, "-m", "perago_worker", "--project", str(self.folder)]
         command += [word for each in given for word in ("--set", each)]
         command += ["worker", "--verbose", *(["--until-idle"] if until_idle else [])]
-        return self.spawn(command, {VARIABLE: failpoint} if failpoint else {})
+        return self.spawn([*inside, *command], {VARIABLE: failpoint} if failpoint else {})
 
     def spawn(self, command: list[str], variables: Mapping[str, str] | None = None) -> WorkerProcess:
         """Start a process of this project; what it prints goes to a file of its own."""
         log = self.folder / "logs" / f"{next(self._numbers):03d}.log"
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PERAGO_")}
-        environment = {**inherited, "COLUMNS": "500", "PYTHONPATH": _PATH, **(variables or {})}
+        environment = {**_environment(), **(variables or {})}
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)  # noqa: S603  our own code
         worker = WorkerProcess(process, log)
         self.workers.append(worker)
         return worker
+
+
+def _environment() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PERAGO_")}
+    return {**inherited, "COLUMNS": "500", "PYTHONPATH": _PATH}
 
 
 def _json(params: Mapping[str, object]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Handling:
 
     ``lose_request``: the server never sees it. ``lose_answer``: the server did it, and the client is not told.
     ``without``: fields of its head that the server never sees. ``refusal``: answered by the proxy, with this status.
+    ``again``: the server gets it a second time once it has answered, and the client hears the first answer.
     """
 
     delay: float = 0.0
@@ -65,6 +66,7 @@ class Handling:
     lose_answer: bool = False
     without: frozenset[str] = frozenset()
     refusal: int | None = None
+    again: bool = False
 
 
 PASS: Final = Handling()
@@ -230,7 +232,10 @@ class FaultyProxy:
                 writer.write(f"HTTP/1.1 {handling.refusal} Refused\r\nContent-Length: 0\r\n\r\n".encode())
                 await writer.drain()
                 return True
-            answer, more = await self._ask(request, _without(head, handling.without) + body)
+            message = _without(head, handling.without) + body
+            answer, more = await self._ask(request, message)
+            if handling.again:
+                await self._ask(request, message)
             await _held(handling.after)
             if handling.lose_answer:
                 return False

@@ -1,0 +1,88 @@
+"""One round of a burn: fresh branches, a plan of faults, rest, a verdict."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import threading
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from subprocess import TimeoutExpired
+
+from attrs import evolve, frozen
+
+from tests.support.burn.faults import Fault, Kind
+from tests.support.burn.field import Field, Pipeline, is_ready
+from tests.support.burn.nemesis import Nemesis
+from tests.support.burn.verdict import Verdict, judge
+from tests.support.crash.project import ENDED_WELL, wait_for
+
+#: Seconds within which everything has ended once nothing goes wrong any more.
+_REST = 600.0
+#: What each policy leads to on each stack.
+BACKINGS: Mapping[str, Mapping[str, str]] = {
+    "embedded": {"auto": "atomic", "disable": "locked", "soft": "soft"},
+    "bucket": {"auto": "atomic", "disable": "locked", "soft": "soft"},
+    "servers": {"auto": "conditional", "disable": "locked", "soft": "soft"},
+}
+
+
+@frozen
+class Round:
+    """What was injected into a round, and what it came to."""
+
+    name: str
+    faults: tuple[Fault, ...]
+    injected: Counter[Kind]
+    log: tuple[str, ...]
+    verdict: Verdict
+
+
+def play(field: Field, name: str, policy: str, faults: Collection[Fault], seconds: float) -> Round:
+    """Play one round to its end and judge it."""
+    field.new_pipelines(name)
+    over = threading.Event()
+    people = [threading.Thread(target=_keep_running, args=(field, each, over)) for each in field.pipelines]
+    field.supervise()
+    wait_for(lambda: all(is_ready(slot) for slot in field.slots), "workers that poll")
+    for person in people:
+        person.start()
+    nemesis = Nemesis(field, policy)
+    nemesis.play(faults, seconds)
+    over.set()
+    nemesis.mend()
+    left = field.wait_for_rest(_REST)
+    for person in people:
+        person.join(_REST)
+    left = left and field.wait_for_rest(1.0)
+    field.drain()
+    sweeper = field.project.worker(until_idle=True)
+    code = sweeper.wait()
+    backings = {BACKINGS[field.kind][policy]}
+    if nemesis.injected[Kind.POLICY]:
+        backings |= {BACKINGS[field.kind][each] for each in ("auto", "disable")}
+    verdict = judge(field, backings, nemesis.injected)
+    lost = [*(f"L-01 {each} does not end" for each in left), *_broken_down(field)]
+    if code:
+        lost.append(f"N-13 the last worker ended with {code}: {sweeper.said()[-500:]}")
+    if not verdict.lost and not lost:
+        shutil.rmtree(field.traces, ignore_errors=True)
+    field.project.workers.clear()
+    whole = evolve(verdict, lost=(*verdict.lost, *lost))
+    return Round(name, tuple(faults), nemesis.injected, tuple(nemesis.log), whole)
+
+
+def _keep_running(field: Field, pipeline: Pipeline, over: threading.Event) -> None:
+    """Start one run after the other, as a person at a terminal does; what cannot be started is tried again."""
+    while not over.is_set():
+        with suppress(TimeoutExpired):
+            field.run(pipeline)
+        over.wait(0.2)
+
+
+def _broken_down(field: Field) -> list[str]:
+    """Name the workers that ended by themselves, and not because they could not start, which is code 2."""
+    well = {*ENDED_WELL, -signal.SIGKILL, 2}
+    ended = [(each.process.poll(), each) for each in field.project.workers]
+    return [f"N-13 a worker ended with {code}: {each.said()[-1500:]}" for code, each in ended if code not in well]

@@ -1,7 +1,7 @@
 """Known protocol bugs are put in, one by one, and the state machine of Hypothesis must find each of them.
 
-Here a bug must be found by one of three seeds. Ten seeds take an hour or more: ``specs/generate.py detection.md`` tries
-them and writes down how often each bug was found, and ``make test-full`` demands nine of ten of what it wrote.
+Here a bug must be found by one of three seeds. Ten seeds take long: ``specs/generate.py detection.md`` tries them and
+writes down how often each bug was found, and ``make test-full`` demands nine of ten of what it wrote.
 """
 
 from __future__ import annotations

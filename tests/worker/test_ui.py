@@ -525,7 +525,7 @@ def test_the_address_is_in_no_process_list(ran: Project, tmp_path: Path) -> None
         finally:
             process.terminate()
             out, _ = process.communicate(timeout=60)
-    address = json.loads(out)["address"]
+    address: str = json.loads(out)["address"]
     assert f"url={address}" in leads
     assert urlsplit(address).path not in opened
     assert not file.exists(), "it is gone with the server"
@@ -533,8 +533,12 @@ def test_the_address_is_in_no_process_list(ran: Project, tmp_path: Path) -> None
 
 def test_who_works_is_unknown_where_nothing_tells(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without leases workers show no sign of life; an empty list of them would say that nobody is there."""
+
+    def without(_self: SqliteCoordination) -> str:
+        return "use another"
+
     assert visitor.look("policy")["signs_of_life"] is True
-    monkeypatch.setattr(SqliteCoordination, "instead_of_leases", lambda _self: "use another", raising=False)
+    monkeypatch.setattr(SqliteCoordination, "instead_of_leases", without, raising=False)
     assert visitor.look("policy")["signs_of_life"] is False
 
 

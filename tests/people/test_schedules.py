@@ -57,7 +57,7 @@ def placed(recipe: str, shop: Path) -> str:
 
 
 def test_the_line_of_cron_runs_the_pipeline_and_leaves_one_out_while_the_last_still_runs(shop: Path) -> None:
-    (line,) = blocks(PAGE, "cron")
+    (line,) = blocks(PAGE, "text")
     *fields, command = placed(line.strip(), shop).split(" ", 5)
     assert len(fields) == 5
     assert all(FIELD.fullmatch(field) for field in fields), fields

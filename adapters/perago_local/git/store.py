@@ -18,7 +18,7 @@ from perago_core.ports import BranchCreator, RunBranches
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
-from perago_local.git.answers import answer
+from perago_local.git.answers import DAMAGED, answer
 from perago_local.git.probe import probe
 from perago_local.git.repository import (
     HEADS,
@@ -63,7 +63,13 @@ class GitStore(BranchCreator, RunBranches):
                 return None
             repository = self._opened(target.repository)
             tip = target_of(repository, head_ref(target.branch))
-            return None if tip is None else Head(described_commit(needed(repository, str(tip))))
+            if tip is None:
+                return None
+            found = commit_at(repository, CommitRef(str(tip)))
+            if found is None:
+                message = f"{target} names commit {tip}, which is not there. {DAMAGED}"
+                raise NotDoneError(message)
+            return Head(described_commit(found))
 
         return answer(work)
 

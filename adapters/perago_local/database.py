@@ -84,7 +84,7 @@ class Database:
         """Do work in one transaction under the write lock."""
         try:
             with self._connection() as connection:
-                return _transaction(connection, work)
+                return _transaction(connection, work, self._described)
         except (sqlite3.Error, DatabaseError) as problem:
             return NotDone(self._described(problem))
 
@@ -175,7 +175,7 @@ class Database:
         try:
             with self._pooled() as connection:
                 self._use_write_ahead_log(connection)
-                answer = _transaction(connection, self._set_up)
+                answer = _transaction(connection, self._set_up, self._described)
         except sqlite3.OperationalError as problem:
             message = f"{self.path} could not be opened within {self._busy_timeout:g} s ({problem})"
             raise DatabaseError(f"{message}. {self._advice(problem)}.") from problem
@@ -292,7 +292,9 @@ class SqlitePort:
         self._database.close()
 
 
-def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
+def _transaction(
+    connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], describe: Callable[[Exception], str]
+) -> Answer[T]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         value = work(connection)
@@ -303,7 +305,7 @@ def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connect
         connection.execute("COMMIT")
     except sqlite3.Error as problem:
         _roll_back(connection)
-        return Unknown(f"the commit was not confirmed: {problem}")
+        return Unknown(f"the commit was not confirmed: {describe(problem)}")
     return Done(value)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 #: Bytes. With less, SQLite cannot make the files beside its own.
@@ -33,4 +34,7 @@ def trouble(path: Path) -> str:
         return f"The disk is full, {free >> 10} KiB are left: free some space; what was answered is kept"
     if found.f_files and not found.f_favail:
         return "The disk is full, it has no inodes left: remove some files; what was answered is kept"
+    longest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if longest != resource.RLIM_INFINITY:
+        return f"A file may have at most {longest} bytes: raise the limit (ulimit -f); what was answered is kept"
     return ""

@@ -134,6 +134,8 @@ def test_a_worker_whose_folder_was_removed_says_so_and_works_in_the_one_that_is_
 
         project.stack = open_stack(load(project.folder, {}, {}))
         project.add_task("task", {"RETRIES": 0})
+        first = project.worker(until_idle=True)  # decides on the policy, as every start does where nothing is decided
+        assert first.wait() == 0, first.said()
         place = project.branch("main")
         line = Line(*place, project.start("anew", ("task",), *place))
         wait_for(lambda: project.view(line.workflow).succeeded, "workflow", worker)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from perago_core.values import CommitRef
 from perago_worker.config.load import load
 from perago_worker.stack import open_stack
 from tests.support.crash.judging import Line, judge_line, judge_rest
@@ -95,8 +96,9 @@ def test_a_worker_says_what_fails_loses_nothing_and_goes_on_when_it_is_mended(fo
         wait_for(lambda: project.view(before.workflow).succeeded, "first workflow", worker)
         assert judge_line(project, before) == []
         (attempt,) = project.view(before.workflow).attempts
+        place = (place[0], CommitRef(attempt.ref or ""))
         project.plan("task", "wait")
-        during = Line(place[0], attempt.ref, project.start("during", ("task",), place[0], attempt.ref))
+        during = Line(*place, project.start("during", ("task",), *place))
         wait_for(lambda: worker.said().count("-> BODY") == 2, "body", worker)
         said = len(worker.said())
 

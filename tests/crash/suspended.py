@@ -23,7 +23,7 @@ from perago_worker.config.load import load
 from perago_worker.config.settings import PipelineSettings, StepSettings
 from perago_worker.runtime.assembly import assemble
 from perago_worker.stack import Stack, pipelines_of
-from tests.worker.embedded import Embedded, Faulty
+from tests.worker.embedded import Embedded, Faulty, always
 from tests.worker.projects import MAIN, TASKS, create, new_project
 
 HOUR = 3600
@@ -57,7 +57,7 @@ def play(folder: Path) -> dict[str, object]:
         with assemble(settings, stack, tasks) as made:
             awake = Embedded(project, stack, tasks, made, first)
             # As an orchestrator that has not looked at its time-outs yet: only the worker's own clock can say.
-            slow = Faulty(stack.orchestrator, reload=lambda *_: Done(taken.snapshot), extend=lambda *_: Done(None))
+            slow = Faulty(stack.orchestrator, reload=always(Done(taken.snapshot)), extend=always(Done(None)))
             late = evolve(made.runtime, orchestrator=slow).run(taken, taken_at)
             untouched = awake.head() == first
             again = awake.run()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,13 @@ def _object(name: str) -> Callable[[Path], Path]:
     return find
 
 
+def _file(name: str) -> Callable[[Path], Path]:
+    def find(ours: Path) -> Path:
+        return ours / name
+
+    return find
+
+
 def _head(ours: Path) -> Path:
     return _repository(ours) / "refs" / "heads" / "main"
 
@@ -39,6 +46,10 @@ def _head(ours: Path) -> Path:
 def _turned_over(content: bytes) -> bytes:
     """Turn over a byte in each twenty."""
     return bytes(byte ^ 0xFF if place % 20 == 10 else byte for place, byte in enumerate(content))
+
+
+def _cut_off(content: bytes) -> bytes:
+    return content[: len(content) // 2]
 
 
 def _nothing(_content: bytes) -> bytes:
@@ -50,15 +61,15 @@ def _elsewhere(_content: bytes) -> bytes:
 
 
 #: Which file, what becomes of it, and the words that name it.
-DAMAGED = {
-    "the orchestrator's database": (lambda ours: ours / "orchestrator.db", _turned_over, "orchestrator.db"),
+DAMAGED: Mapping[str, tuple[Callable[[Path], Path], Callable[[bytes], bytes], str]] = {
+    "the orchestrator's database": (_file("orchestrator.db"), _turned_over, "orchestrator.db"),
     "the orchestrator's database, cut off": (
-        lambda ours: ours / "orchestrator.db",
-        lambda content: content[: len(content) // 2],
+        _file("orchestrator.db"),
+        _cut_off,
         "The file is damaged: stop all workers",
     ),
     "the coordination database": (
-        lambda ours: ours / "coordination.db",
+        _file("coordination.db"),
         _turned_over,
         "The file is damaged: stop all workers",
     ),

@@ -60,6 +60,7 @@ test-docs: setup
 test-simulation: setup
 	@$(STEP) --live simulation $(BIN)/pytest tests/specs tests/simulation
 test-runtime: setup
+	@$(STEP) etcd $(BIN)/python -m tests.support.servers obtain etcd
 	@$(STEP) --live runtime $(BIN)/pytest -m "not servers" $(RUNTIME_TESTS)
 test-spark: setup
 	@$(STEP) --live spark $(BIN)/pytest tests/spark

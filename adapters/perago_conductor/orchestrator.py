@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
+from perago_clock import seconds
 from perago_conductor.documents import assignment_of, output_of, snapshot_of
 from perago_conductor.transport import Access, Gone, Json, Transport, Unreachable, task_result
 from perago_core.answers import Answer, Done, NotDone, Unknown
@@ -119,12 +120,12 @@ class ConductorOrchestrator(Nudgeable):
         it arrived. But a task that was handed out again meanwhile would take it for its new owner's.
         """
         reserve = attempt.budget.completion_reserve
-        end = time.monotonic() + reserve
+        end = seconds() + reserve
         within = reserve / 3  # else the first request that nobody answers uses up the time of all others
         answer = self._send(attempt, result, within)
         uncertain = isinstance(answer, Unknown)
         for pause in _PAUSES:
-            if not isinstance(answer, Unknown | Unreachable) or time.monotonic() + pause > end:
+            if not isinstance(answer, Unknown | Unreachable) or seconds() + pause > end:
                 break
             time.sleep(pause)
             seen = self.reload(attempt.workflow_id, attempt.task_id, within=within)

@@ -10,7 +10,6 @@ An object is too long for that. Whoever reads one piece by piece gives each piec
 from __future__ import annotations
 
 import io
-import time
 from http.client import HTTPResponse, IncompleteRead
 from socket import socket
 from typing import Any, Final
@@ -18,6 +17,8 @@ from typing import Any, Final
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
+
+from perago_clock import seconds
 
 #: Bytes of an answer that is taken whole. A workflow of forty results of the greatest size has as many.
 ANSWER_MAX: Final = 128 << 20
@@ -43,7 +44,7 @@ class _TimedReader(io.RawIOBase):
 
     def restart(self) -> None:
         """Allow the whole time once more, from now on."""
-        self._end = time.monotonic() + self._allowed
+        self._end = seconds() + self._allowed
 
     def readable(self) -> bool:
         """Always true: it can be read."""
@@ -51,7 +52,7 @@ class _TimedReader(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int | None:  # noqa: ANN401  whatever can be written to
         """Read what is there, or wait for it while there is time."""
-        left = self._end - time.monotonic()
+        left = self._end - seconds()
         if left <= 0:
             raise TimeoutError(f"the answer has not ended within {self._allowed:g} s")
         self._connection.settimeout(left)

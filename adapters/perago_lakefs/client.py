@@ -42,6 +42,7 @@ from lakefs_sdk.models.tag_creation import TagCreation
 from lakefs_sdk.models.upload_part import UploadPart
 from lakefs_sdk.models.upload_part_from import UploadPartFrom
 
+from perago_clock import seconds
 from perago_core.answers import NotDoneError, UnknownError
 from perago_core.contract import is_list
 from perago_core.ports import Stored
@@ -216,7 +217,7 @@ class Client:
     """
 
     def __init__(self, connection: Connection, within: float | None = None) -> None:
-        self._began = time.monotonic()
+        self._began = seconds()
         self._within = within
         self.connection = connection
         self.session = connection.session()
@@ -540,7 +541,7 @@ class Client:
             return call(*given, **named, _request_timeout=timeout)
 
     def _left(self, within: float) -> float:
-        left = within - (time.monotonic() - self._began)
+        left = within - (seconds() - self._began)
         if left <= 0:
             message = (
                 f"expected a check that leaves time to send what it is for within {within:g} s, found them used up: it "

@@ -12,6 +12,9 @@ Theory of operation
    and the kernel gives back the locks of the dead. ``synchronous=FULL``, because an intent must survive a power cut
    before the call it announces is sent (RC-1).
 5. A connection serves one caller at a time and never crosses a fork: SQLite's locks belong to a process.
+6. A connection goes on with a file that was removed, or whose place another one has taken, and nobody else sees what it
+   does there. So each use looks whether the file is still the one that was opened. Counterexample, seen: the folder was
+   removed and made again, and a worker polled the old file, where there was nothing to do, for ever.
 
 What does not fit: a network file system. Its locks and shared memory are not those of one machine.
 """
@@ -29,10 +32,11 @@ from typing import ClassVar, TypeVar
 
 from attrs import field, frozen
 
+from perago_clock import MachineClock
+from perago_clock import boot as this_boot
 from perago_core.answers import Answer, Done, NotDone, NotDoneError, Unknown
 from perago_core.ports import Clock
-from perago_local.clock import MachineClock
-from perago_local.clock import boot as this_boot
+from perago_local.disk import trouble
 
 T = TypeVar("T")
 
@@ -73,13 +77,14 @@ class Database:
         self._pid = os.getpid()
         self._idle: deque[sqlite3.Connection] = deque()
         self._inherited: list[deque[sqlite3.Connection]] = []
+        self._file = (0, 0)
         self._prepare()
 
     def change(self, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
         """Do work in one transaction under the write lock."""
         try:
             with self._connection() as connection:
-                return _transaction(connection, work)
+                return _transaction(connection, work, self._described)
         except (sqlite3.Error, DatabaseError) as problem:
             return NotDone(self._described(problem))
 
@@ -100,8 +105,13 @@ class Database:
                 self._idle.pop().close()
 
     def _described(self, problem: Exception) -> str:
-        known = isinstance(problem, sqlite3.OperationalError) and _kind(problem) in _ADVICE
-        return f"{self.path.name}: {problem}" + (f". {_advice(problem)}" if known else "")
+        known = isinstance(problem, sqlite3.Error) and _kind(problem) in _ADVICE
+        return f"{self.path.name}: {problem}" + (f". {self._advice(problem)}." if known else "")
+
+    def _advice(self, problem: Exception) -> str:
+        kind = _kind(problem)
+        found = trouble(self.path) if kind in _OF_THE_DISK else ""
+        return found or _ADVICE.get(kind, _HELD_BY_ANOTHER)
 
     @contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
@@ -110,6 +120,12 @@ class Database:
             # from being closed by the garbage collector.
             self._inherited.append(self._idle)
             self._pid, self._idle = os.getpid(), deque()
+        self._demand_file()
+        with self._pooled() as connection:
+            yield connection
+
+    @contextmanager
+    def _pooled(self) -> Generator[sqlite3.Connection]:
         idle = self._idle
         try:
             connection = idle.pop()
@@ -127,6 +143,19 @@ class Database:
         else:
             idle.append(connection)
 
+    def _demand_file(self) -> None:
+        """Leave a file that is no longer in its place; begin anew in the one that is."""
+        try:
+            found = self.path.stat()
+        except OSError as problem:
+            self.close()
+            message = f"expected {self.path}, which was there; found: {problem.strerror}. "
+            message += "Put it back; or start anew: the next command makes an empty one"
+            raise DatabaseError(message) from problem
+        if (found.st_dev, found.st_ino) != self._file:
+            self.close()
+            self._prepare()
+
     def _open(self) -> sqlite3.Connection:
         # Autocommit, so that no statement opens a transaction behind our back; the pool hands a connection to one
         # thread at a time, which is what the check it switches off is for.
@@ -142,22 +171,21 @@ class Database:
 
     def _prepare(self) -> None:
         self._create_file()
+        found = self.path.stat()
         try:
-            with self._connection() as connection:
+            with self._pooled() as connection:
                 self._use_write_ahead_log(connection)
-                answer = _transaction(connection, self._set_up)
+                answer = _transaction(connection, self._set_up, self._described)
         except sqlite3.OperationalError as problem:
-            message = f"{self.path} could not be opened within {self._busy_timeout:g} s ({problem}). {_advice(problem)}"
-            raise DatabaseError(message) from problem
+            message = f"{self.path} could not be opened within {self._busy_timeout:g} s ({problem})"
+            raise DatabaseError(f"{message}. {self._advice(problem)}.") from problem
         except sqlite3.DatabaseError as problem:
-            message = (
-                f"expected a SQLite file at {self.path}, found something else ({problem}). "
-                "Give another path, or move that file away."
-            )
+            message = f"expected a SQLite file at {self.path}; found: {problem}. {self._advice(problem)}."
             raise DatabaseError(message) from problem
         if not isinstance(answer, Done):
             message = f"{self.path} could not be set up: {answer.reason}. Free the file or give another path."
             raise DatabaseError(message)
+        self._file = (found.st_dev, found.st_ino)
 
     def _create_file(self) -> None:
         """Make the file readable by its owner only; SQLite gives its side files the same permissions.
@@ -174,8 +202,8 @@ class Database:
             there = "a folder" if self.path.is_dir() else "one that we may not write"
             found = there if isinstance(problem, FileExistsError) else problem.strerror
             message = f"expected a file that can be written at {self.path}, found: {found}. "
-            message += "Create the folder, correct its permissions, or give another path."
-            raise DatabaseError(message) from problem
+            advice = trouble(self.path) or "Create the folder, correct its permissions, or give another path"
+            raise DatabaseError(f"{message}{advice}.") from problem
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
         """Switch the journal once per file. SQLite does not wait for a lock here, so twenty first openers must."""
@@ -217,6 +245,10 @@ class Database:
 
 #: Somebody has the lock; it passes.
 _HELD = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED = (
+    "The file is damaged: stop all workers, move it away, put a copy in its place or none; what was published stays "
+    "in the store"
+)
 #: What else keeps a file from being used. Counterexample, seen: a full disk was told as a process that holds the file.
 _ADVICE = {
     sqlite3.SQLITE_FULL: "The disk is full: free some space; what was answered is kept",
@@ -224,19 +256,19 @@ _ADVICE = {
     sqlite3.SQLITE_READONLY: "The file, its folder or the disk is read-only: make it writable",
     sqlite3.SQLITE_CANTOPEN: "The file cannot be opened: look at its folder's permissions, a full or read-only disk, "
     "and the limit of open files (ulimit -n)",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
 }
+#: What a look at the disk may explain better.
+_OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+_HELD_BY_ANOTHER = (
+    "Another process holds it, perhaps one that was stopped in the middle of a transaction: continue it, or end it"
+)
 
 
 def _kind(problem: Exception) -> int:
     """Give SQLite's primary code; 0 where the problem is not SQLite's own."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF
-
-
-def _advice(problem: Exception) -> str:
-    held = (
-        "Another process holds it, perhaps one that was stopped in the middle of a transaction: continue it, or end it"
-    )
-    return f"{_ADVICE.get(_kind(problem), held)}."
 
 
 class SqlitePort:
@@ -260,7 +292,9 @@ class SqlitePort:
         self._database.close()
 
 
-def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> Answer[T]:
+def _transaction(
+    connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], describe: Callable[[Exception], str]
+) -> Answer[T]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         value = work(connection)
@@ -271,7 +305,7 @@ def _transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connect
         connection.execute("COMMIT")
     except sqlite3.Error as problem:
         _roll_back(connection)
-        return Unknown(f"the commit was not confirmed: {problem}")
+        return Unknown(f"the commit was not confirmed: {describe(problem)}")
     return Done(value)
 
 

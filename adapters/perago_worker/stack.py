@@ -5,13 +5,13 @@ Each is imported when it is asked for: whoever runs on the embedded stack needs 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from perago_clock import MachineClock
 from perago_core.answers import Done
 from perago_core.budget import PublishBudget
 from perago_core.failpoints import Reached
@@ -39,22 +39,6 @@ if TYPE_CHECKING:
 
 class StackError(UserError):
     """A part cannot be had; the message says which, and what to install or change."""
-
-
-class SystemClock:
-    """Monotonic seconds for decisions, the date for records."""
-
-    def now(self) -> float:
-        """Return monotonic seconds."""
-        return time.monotonic()
-
-    def wall(self) -> int:
-        """Return milliseconds since the epoch."""
-        return time.time_ns() // 1_000_000
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
 
 
 @frozen
@@ -105,7 +89,7 @@ def open_stack(settings: Settings, orchestrator: ManagedOrchestrator | None = No
         orchestrator or open_orchestrator(settings),
         _open("store", {"local": _git, "lakefs": partial(_lakefs, settings), "bucket": _bucket}, settings.store),
         _open("coordination", {**_COORDINATIONS, "bucket": partial(_beside, settings)}, settings.coordination),
-        SystemClock(),
+        MachineClock(),
     )
 
 

@@ -206,7 +206,8 @@ def _hints(kind: type[Value]) -> Mapping[str, Any]:
 
 def _exactly(given: dict[str, Json], wanted: set[str], name: str) -> None:
     if set(given) != wanted:
-        _fail(f"{name} has the fields {sorted(wanted)}, not {sorted(given)}")
+        told = f"{name} has the fields {sorted(wanted)}, not {sorted(given)}"
+        _fail(f"{told}: was it written by a newer release? Then use that one")
 
 
 def _read(hint: Any, data: Json, where: str) -> Any:  # noqa: ANN401  a type annotation and what it describes

@@ -22,6 +22,7 @@ from typing import Any
 
 from attrs import frozen
 
+from perago_clock import MachineClock
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conformance.support import MAIN, attempt_of
 from perago_core.answers import Done
@@ -30,7 +31,6 @@ from perago_core.results import Acceptance, Completed, Outcome
 from perago_core.values import Backing, CommitRef
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.worker import Worker
-from perago_worker.stack import SystemClock
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.servers.conductor import CONDUCTOR, Conductor
 
@@ -112,7 +112,7 @@ def _ours(operator: Operator, in_flight: int, _folder: Path) -> None:
             port,
             run,
             lambda _why: None,
-            clock=SystemClock(),
+            clock=MachineClock(),
             worker_id=worker_id(),
             task_names=("trivial",),
             capacity=in_flight,

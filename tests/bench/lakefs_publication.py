@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
+from perago_clock import MachineClock
 from perago_core import Attempt, Completed, Ports, TaskSnapshot, TaskStatus, drive
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.attempt.messages import BodyDone, BodyEvent
@@ -19,7 +20,6 @@ from perago_lakefs.store import LakeFSStore
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.folder import Folder, Origin
 from perago_worker.folders.sandboxes import Sandboxes
-from perago_worker.stack import SystemClock
 from tests.support.lakefs.lake import WIDTH, Lake
 
 EDITED = "d/00000.bin"
@@ -83,7 +83,7 @@ def publish(lake: Lake, store: LakeFSStore, ref: CommitRef, backing: Backing, wo
     target = Target(lake.repository, "main")
     attempt = Attempt("wf", "t1", 0, f"wf/{execution}", 1, execution, target, ref, backing)
     orchestrator: Any = OneTask()
-    ports = Ports(orchestrator=orchestrator, store=store, workspace=workspace, clock=SystemClock())
+    ports = Ports(orchestrator=orchestrator, store=store, workspace=workspace, clock=MachineClock())
     begun = time.perf_counter()
     outcome = drive(attempt, ports)
     took = time.perf_counter() - begun

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from perago_clock import MachineClock
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_conformance.support import done
 from perago_core.attempt.state import is_accepted
 from perago_core.ports import Assignment
 from perago_core.values import TaskStatus
 from perago_worker.runtime.heartbeat import Heartbeat
-from perago_worker.stack import SystemClock
 from tests.conductor.attempts import FIRST_REF, MAIN, completed, polled, reload, wide
 from tests.support.conductor.operating import Operator
 from tests.support.crash.seeds import FULL
@@ -32,7 +32,7 @@ def test_no_completion_is_reverted_by_a_heartbeat_of_ours(operator: Operator, po
     for number in range(ROUNDS):
         task = task_of(operator, port)
         attempt = wide(task)
-        clock = SystemClock()
+        clock = MachineClock()
         heart = Heartbeat(attempt, port, clock, interval=1e-4, patience=600.0, since=clock.now(), on_loss=lost.append)
         heart.start()
         before = heart.until()

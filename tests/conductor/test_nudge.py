@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from attrs import define, field
 
+from perago_clock import MachineClock
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.liveness import NUDGES, SIGNS, Lookout
-from perago_worker.stack import SystemClock
 from tests.support.conductor.failover import failover, failovers
 from tests.support.conductor.operating import eventually
 from tests.support.crash.seeds import FULL
@@ -122,7 +122,7 @@ def test_what_a_living_worker_gives_up_it_nudges_for_itself(
 
 
 def test_the_sign_of_what_was_given_up_outlives_a_worker_that_leaves(coordination: SqliteCoordination) -> None:
-    lookout = Lookout(Asked(worker="me"), coordination, SystemClock(), "me", 3.0, 0.02)
+    lookout = Lookout(Asked(worker="me"), coordination, MachineClock(), "me", 3.0, 0.02)
     with lookout.open(), lookout.showing(_attempt("t"), lambda: time.monotonic() + 3):
         pass
     assert _signs(coordination) == ["t"]
@@ -180,7 +180,7 @@ def test_a_nudge_without_an_answer_is_tried_again_and_hurts_nobody(coordination:
 
 
 def test_a_worker_that_leaves_takes_its_signs_along(coordination: SqliteCoordination) -> None:
-    lookout = Lookout(Asked(), coordination, SystemClock(), "me", 3.0, 0.02)
+    lookout = Lookout(Asked(), coordination, MachineClock(), "me", 3.0, 0.02)
     with lookout.open(), lookout.showing(_attempt("t"), lambda: time.monotonic() + 3):
         eventually(lambda: _signs(coordination), "a sign of life")
     assert _signs(coordination) == []

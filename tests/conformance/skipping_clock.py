@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from perago_local.clock import MachineClock
+from perago_clock import MachineClock
 
 
 class SkippingClock(MachineClock):

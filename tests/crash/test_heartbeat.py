@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from perago_clock import MachineClock
 from perago_conformance.attempts import pinned
 from perago_core.answers import Answer
 from perago_core.ports import Assignment, Orchestrator
@@ -12,7 +13,6 @@ from perago_core.results import Result
 from perago_core.values import Attempt, Backing, TaskSnapshot
 from perago_worker.runtime.heartbeat import Heartbeat
 from perago_worker.runtime.worker import Worker
-from perago_worker.stack import SystemClock
 from tests.support.crash.project import CrashProject, done, wait_for
 
 PATIENCE = 4.0
@@ -55,7 +55,7 @@ def test_the_deadline_of_an_attempt_counts_from_the_send_of_its_poll(tmp_path: P
             line,
             lambda _assignment, sent, _free: polled.append(sent),
             lambda _reason: None,
-            clock=SystemClock(),
+            clock=MachineClock(),
             worker_id="w",
             task_names=("t",),
             capacity=1,
@@ -77,7 +77,7 @@ def test_a_heart_begins_with_what_is_left_and_goes_on_after_a_beat_that_broke(tm
         heart = Heartbeat(
             _attempt(project, assignment),
             BadLine(orchestrator, breaks=2),
-            SystemClock(),
+            MachineClock(),
             interval=0.05,
             patience=PATIENCE,
             since=sent,

@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 import pytest
 
+from perago_clock import MachineClock, boot
 from perago_core.answers import Done, NotDone, Unknown
 from perago_core.ports import Entry
-from perago_local.clock import MachineClock, boot
 from perago_local.coordination import SqliteCoordination
 from perago_local.database import DatabaseError
 from tests.local.coordinating import (

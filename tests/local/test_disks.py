@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 PLAYED = """
-import json, os, subprocess, sys
+import json, os, resource, shutil, subprocess, sys
 from pathlib import Path
 from perago_core.answers import Done
 from perago_local.coordination import SqliteCoordination
 
 disk, harm = Path(sys.argv[1]), sys.argv[2]
-subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "perago", str(disk)], check=True)
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,nr_inodes=64", "perago", str(disk)], check=True)
 kept = SqliteCoordination(disk / "kept.db")
 assert isinstance(kept.create_if_absent("before", "answered"), Done)
 
@@ -36,9 +36,27 @@ def fill():
             pass
 
 
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def use_up_inodes():
+    (disk / "filler").mkdir()
+    try:
+        for number in range(1000):
+            (disk / "filler" / str(number)).touch()
+    except OSError:
+        pass
+
+
 def cause():
     if harm == "full":
         fill()
+    elif harm == "file size":
+        limit(300_000)
+    elif harm == "inodes":
+        kept.close()  # so that its side files are made again
+        use_up_inodes()
     else:
         kept.close()  # a disk on which files are open for writing stays writable
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
@@ -47,6 +65,10 @@ def cause():
 def mend():
     if harm == "full":
         (disk / "filler").unlink()
+    elif harm == "file size":
+        limit(resource.RLIM_INFINITY)
+    elif harm == "inodes":
+        shutil.rmtree(disk / "filler")
     else:
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
 
@@ -87,11 +109,20 @@ def played(folder: Path, harm: str) -> Any:  # noqa: ANN401  JSON
     return json.loads(ran.stdout)
 
 
-@pytest.mark.parametrize(("harm", "words"), [("full", "full"), ("read-only", "read-only")])
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("full", "the disk is full"),
+        ("file size", "a file may have at most 300000 bytes"),
+        ("inodes", "it has no inodes left"),
+        ("read-only", "the disk is read-only"),
+    ],
+)
 def test_a_disk_that_fails_is_named_and_nothing_answered_is_lost(tmp_path: Path, harm: str, words: str) -> None:
     """Counterexample, seen: a full disk was told as "another process holds it, perhaps one that was stopped"."""
     said = played(tmp_path / "disk", harm)
-    for told in (said["opening"], said["changing"]):
+    # A new database is short.
+    for told in (said["changing"], *([] if harm == "file size" else [said["opening"]])):
         assert words in told.lower()
         assert "another process" not in told.lower()
     assert said["lost"] == []

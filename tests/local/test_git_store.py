@@ -248,10 +248,20 @@ def test_what_a_killed_prober_left_is_swept_and_what_is_under_way_is_not(tmp_pat
     done(store.create(Target("lake", "main")))
     for name in (".probe-old", ".making-old", ".probe-new"):
         (tmp_path / name).mkdir()
-    for name in (".probe-old", ".making-old"):
-        os.utime(tmp_path / name, (0, 0))
+    contents = tmp_path / "lake.git" / "objects"
+    for name in ("tmp_obj_perago_old", "tmp_obj_perago_new", "tmp_obj_of_git"):
+        (contents / name).touch()
+    old = (
+        tmp_path / ".probe-old",
+        tmp_path / ".making-old",
+        contents / "tmp_obj_perago_old",
+        contents / "tmp_obj_of_git",
+    )
+    for each in old:
+        os.utime(each, (0, 0))
     done(store.probe())
     assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == [".probe-new", "lake.git"]
+    assert sorted(each.name for each in contents.glob("tmp_*")) == ["tmp_obj_of_git", "tmp_obj_perago_new"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

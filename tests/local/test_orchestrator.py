@@ -140,6 +140,18 @@ def test_a_quotation_of_what_is_not_there_fails_the_workflow_and_says_what_is(or
     assert "rows" in found.reason
 
 
+def test_a_quotation_that_goes_into_a_value_does_not_tell_the_value(orchestrator: SqliteOrchestrator) -> None:
+    """Counterexample, seen: ``${params.password.x}`` put the password into the workflow's reason."""
+    orchestrator.register(TaskDefinition("a"))
+    steps = (WorkflowStep("a", "a"), WorkflowStep("b", "a", {"n": "${params.password.x}"}))
+    workflow_id = orchestrator.start_workflow("w", steps, {"password": "hunter2"}, target=TARGET, ref=REF)
+    orchestrator.report(attempt_of(take(orchestrator, "a")), completed("B", '{"rows": 3}'))
+    found = orchestrator.workflow(workflow_id)
+    assert found is not None
+    assert "found: a value of type str" in found.reason
+    assert "hunter2" not in found.reason
+
+
 def test_a_workflow_without_a_target_gives_its_tasks_no_workspace(orchestrator: SqliteOrchestrator) -> None:
     orchestrator.register(TaskDefinition("a"))
     orchestrator.start_workflow("w", (WorkflowStep("a", "a"),))

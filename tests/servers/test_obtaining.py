@@ -14,6 +14,7 @@ from tests.support.servers.buckets import VERSITYGW
 from tests.support.servers.cache import ObtainError, Part, home, log_file
 from tests.support.servers.commands import run
 from tests.support.servers.conductor import CONDUCTOR
+from tests.support.servers.etcd import ETCD
 from tests.support.servers.lakefs import LAKEFS
 from tests.support.servers.processes import birth
 from tests.support.servers.sharing import demand
@@ -143,10 +144,11 @@ def test_what_is_not_what_was_pinned_is_refused() -> None:
     ("pin", "part", "obtain"),
     [
         ("CONDUCTOR_SHA256", CONDUCTOR, obtaining.obtain_conductor),
+        ("ETCD_SUM", ETCD, obtaining.obtain_etcd),
         ("LAKEFS_SUM", LAKEFS, obtaining.obtain_lakefs),
         ("VERSITYGW_SUM", VERSITYGW, obtaining.obtain_versitygw),
     ],
-    ids=["conductor", "lakefs", "versitygw"],
+    ids=["conductor", "etcd", "lakefs", "versitygw"],
 )
 def test_a_server_with_another_hash_is_not_kept(
     pin: str, part: Part, obtain: Callable[[object], Path], monkeypatch: pytest.MonkeyPatch

@@ -6,11 +6,11 @@ import time
 
 from attrs import define
 
-from perago_worker.stack import SystemClock
+from perago_clock import MachineClock
 
 
 @define
-class Wall(SystemClock):
+class Wall(MachineClock):
     """A clock that can be put forward."""
 
     ahead: float = 0.0

@@ -188,8 +188,9 @@ def test_a_verdict_that_cannot_be_written_is_a_failure_with_the_reason_in_the_lo
     made = evolve(spec(tmp_path, "no-workspace"), verdict=str(tmp_path / "nowhere" / "verdict"))
     end = bodies.start(made).wait(lambda note: heard.append(as_text(note)))
     assert isinstance(end, BodyFailure)
-    assert "exit code 1 before it returned" in end.reason
-    assert any("FileNotFoundError" in line for line in heard)
+    assert "the body ended, and how could not be written down. Look at the disk" in end.reason
+    assert [line for line in heard if "could not be written down: [Errno 2] No such file or directory" in line]
+    assert not [line for line in heard if "Traceback" in line]
 
 
 def test_a_stop_is_at_once_and_says_why(bodies: Bodies, tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ def test_a_policy_that_needs_a_coordination_store_says_so(project: Project) -> N
     assert findings(project, **none, fence={"policy": "soft"})["coordination"].fine
 
 
+def test_a_file_that_workers_on_other_machines_do_not_share_is_called_that(project: Project) -> None:
+    elsewhere = {"orchestrator": {"kind": "conductor", "url": "http://127.0.0.1:9/api"}}
+    assert "only workers on this machine share it" in findings(project, **elsewhere)["coordination"].found
+    assert findings(project)["coordination"].found == "answers"
+
+
 def test_the_store_says_what_it_proved(project: Project) -> None:
     create(project.stack())
     assert findings(project)["store"].found == "proved atomic: head and claim move in one step"

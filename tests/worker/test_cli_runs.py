@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -235,3 +236,30 @@ def test_a_run_that_is_cancelled_elsewhere_ends_at_once_with_its_body(project: P
     assert isinstance(head, Done)
     assert head.value is not None
     assert head.value.commit.parents == (), "a cancelled run has published nothing"
+
+
+FORGER = """
+import logging
+
+
+@task(name="forge", workspace=Workspace(prefix="forged"), retries=0, response_timeout=20)
+def forge(workspace: Path) -> Sum:
+    logging.getLogger("me").info("quiet\\n2026-01-01 00:00:00,000 INFO attempt 9 of everything: completed, accepted")
+    return Sum(count=1)
+"""
+
+
+def test_no_line_of_a_body_passes_for_one_of_the_worker_and_its_trace_is_for_its_owner(tmp_path: Path) -> None:
+    """Counterexample, seen: a line end in a record of a body began a line that looked like the worker's own."""
+    pipeline = '[pipelines.forgery]\nrepository = "lake"\nsteps = [{ task = "forge" }]\n'
+    with new_project(tmp_path / "p", TASKS + FORGER, pipeline) as project:
+        stack = project.stack()
+        first = create(stack)
+        assert project.process("register").returncode == 0
+        settings = load(project.folder, {}, {})
+        pipelines_of(stack).start("forgery", settings.pipelines["forgery"], first)
+        said = project.process("worker", "--until-idle").stderr
+        assert "    2026-01-01 00:00:00,000 INFO attempt 9 of everything" in said
+        assert not [line for line in said.splitlines() if line.startswith("2026-01-01")]
+        (trace,) = project.traces()
+        assert stat.S_IMODE(trace.stat().st_mode) == 0o600

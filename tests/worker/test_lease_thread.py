@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from perago_clock import MachineClock
 from perago_core.answers import Done, Unknown
 from perago_core.budget import PublishBudget
 from perago_core.driver import Ports, adrive, akeep_alive, drive, run
@@ -21,7 +22,6 @@ from perago_core.ports import Coordination
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.values import Backing
 from perago_worker.runtime.lease import LeaseThread
-from perago_worker.stack import SystemClock
 from tests.core.world import INPUT, TARGET, World
 from tests.worker.embedded import Faulty
 
@@ -82,7 +82,7 @@ def published(world: World, coordination: object, *, sync: bool, kept: bool = Tr
         "store": Faulty(world.store(), barrier=slowly),
         "workspace": world.workspace(),
         "coordination": coordination,
-        "clock": SystemClock(),
+        "clock": MachineClock(),
     }
     attempt = evolve(world.attempt(1, Backing.LOCKED), budget=BUDGET)
     if sync:
@@ -155,7 +155,7 @@ def test_a_renewal_on_its_way_is_waited_for_before_the_lock_is_given_back(coordi
         return real(*words)
 
     port: Any = Faulty(coordination, keep_alive=slowly)
-    ports = Ports(orchestrator=None, store=None, workspace=None, clock=SystemClock(), coordination=port)
+    ports = Ports(orchestrator=None, store=None, workspace=None, clock=MachineClock(), coordination=port)
     thread = LeaseThread(ports)
     keeper = Keeper(LeaseRequest(TARGET, "holder", TTL, 0.6), need=TTL, lock=thread.lock())
     assert run(keeper.acquire(), ports)

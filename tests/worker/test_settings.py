@@ -197,5 +197,8 @@ def test_what_is_handed_to_spark_is_not_shown_either(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_name_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"PERAGO_FENSE__POLICY: there is no section 'fense'; there are: budget"):
+        load(tmp_path, {}, {"PERAGO_FENSE__POLICY": "disable"})
+    load(tmp_path, {}, {"PERAGO_SOMETHING": "of somebody else's"})
     with pytest.raises(SettingsError, match=r"spark\.mastre: there is no such setting"):
         load(tmp_path, {"spark": {"mastre": "local"}}, {})

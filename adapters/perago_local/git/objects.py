@@ -26,6 +26,8 @@ from perago_core.answers import NotDoneError
 from perago_local.git.repository import BIG, durable
 
 CHUNK = 1024 * 1024
+#: How a content is called while it is written. By its beginning ``git gc`` knows it for rubbish, by the rest we do.
+HALF = "tmp_obj_perago_"
 _SAMPLE = 64 * 1024
 #: The most bytes of one block of a zlib stream that is not compressed.
 _BLOCK = 0xFFFF
@@ -64,7 +66,7 @@ def _write(repository: pygit2.Repository, data: BinaryIO) -> tuple[pygit2.Oid, i
     start = data.tell()
     size = data.seek(0, os.SEEK_END) - start
     data.seek(start)
-    handle, temporary = tempfile.mkstemp(prefix="tmp_obj_", dir=_objects(repository))
+    handle, temporary = tempfile.mkstemp(prefix=HALF, dir=_objects(repository))
     try:
         with os.fdopen(handle, "wb") as file:
             name = _compress(data, size, file)

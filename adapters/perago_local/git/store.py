@@ -18,7 +18,7 @@ from perago_core.ports import BranchCreator, RunBranches
 from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
-from perago_local.git.answers import answer
+from perago_local.git.answers import DAMAGED, answer
 from perago_local.git.probe import probe
 from perago_local.git.repository import (
     HEADS,
@@ -63,7 +63,13 @@ class GitStore(BranchCreator, RunBranches):
                 return None
             repository = self._opened(target.repository)
             tip = target_of(repository, head_ref(target.branch))
-            return None if tip is None else Head(described_commit(needed(repository, str(tip))))
+            if tip is None:
+                return None
+            found = commit_at(repository, CommitRef(str(tip)))
+            if found is None:
+                message = f"{target} names commit {tip}, which is not there. {DAMAGED}"
+                raise NotDoneError(message)
+            return Head(described_commit(found))
 
         return answer(work)
 
@@ -226,12 +232,16 @@ class GitStore(BranchCreator, RunBranches):
         return answer(lambda: claims.remove(self._opened(target.repository), target, logical_task, self._patience))
 
     def sweep(self, older_than: float = 3600.0) -> tuple[str, ...]:
-        """Remove what a process killed while it probed, or made a repository, has left beside the repositories."""
+        """Remove what a killed process has left: of a probe, of a new repository, of a content it was writing."""
         latest = time.time() - older_than
-        found = [each for pattern in (".probe-*", ".making-*") for each in self._root.glob(pattern)]
+        patterns = (".probe-*", ".making-*", f"*.git/objects/{objects.HALF}*")
+        found = [each for pattern in patterns for each in self._root.glob(pattern)]
         stale = [each for each in found if _changed(each) <= latest]
         for each in stale:
-            shutil.rmtree(each, ignore_errors=True)
+            if each.is_dir():
+                shutil.rmtree(each, ignore_errors=True)
+            else:
+                each.unlink(missing_ok=True)
         return tuple(each.name for each in stale)
 
     def _opened(self, repository: str) -> pygit2.Repository:

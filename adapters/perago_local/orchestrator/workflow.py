@@ -192,7 +192,8 @@ def _quoted(path: str, scope: Mapping[str, Json], step: str) -> Json:
     found: Json = scope
     for part in path.split("."):
         if not is_object(found) or part not in found:
-            there = ", ".join(sorted(found)) if is_object(found) else repr(found)
+            # Never the value itself: a parameter may be a password, and a reason is shown to everybody.
+            there = ", ".join(sorted(found)) if is_object(found) else f"a value of type {type(found).__name__}"
             message = f"step {step} quotes ${{{path}}}, and there is no {part!r} in it; found: {there or 'nothing'}"
             raise ValueError(message)
         found = found[part]

@@ -19,6 +19,8 @@ from perago_core.ports import Sink
 from perago_spark.api.datasets import DatasetScope
 
 _LENGTH: Final = struct.Struct(">Q")
+#: Bytes of a message: a result may have megabytes, and JSON may write each of them as six.
+LONGEST: Final = 128 << 20
 
 
 @frozen
@@ -100,7 +102,9 @@ class Channel:
         try:
             self._connection.settimeout(timeout)
             head = self._exactly(_LENGTH.size)
-            return None if head is None else self._exactly(_LENGTH.unpack(head)[0])
+            size = 0 if head is None else _LENGTH.unpack(head)[0]
+            # The other end runs somebody else's code: what it says is bounded, or it is as good as gone.
+            return None if head is None or size > LONGEST else self._exactly(size)
         except TimeoutError:
             raise
         except OSError:

@@ -18,7 +18,7 @@ from perago_worker.bodies import system
 from perago_worker.bodies import verdict as verdicts
 from perago_worker.bodies.isolation import isolate
 from perago_worker.bodies.notes import NoteHandler, NoteWriter
-from perago_worker.bodies.spec import REPORTED, Spec
+from perago_worker.bodies.spec import REPORTED, UNWRITTEN, Spec
 from perago_worker.bodies.stages import STAGES
 
 #: Where our own descriptor moves to, away from the low numbers that bodies close or take.
@@ -40,12 +40,17 @@ def run(stage: str, spec: Spec, notes: int, output: int, guard: int) -> int:
     # A relative path means the workspace. A file written beside it would vanish without a word.
     os.chdir(spec.workspace or spec.scratch)
     verdict = STAGES[stage](spec)
+    code = REPORTED if isinstance(verdict, verdicts.BodyFailure) else 0
     if verdict is not None:
-        verdicts.write(verdict, Path(spec.verdict))
+        try:
+            verdicts.write(verdict, Path(spec.verdict))
+        except OSError as trouble:
+            sys.stderr.write(f"perago: how it ended could not be written down: {trouble}\n")
+            code = UNWRITTEN
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # the body may have closed it
             stream.flush()
-    return REPORTED if isinstance(verdict, verdicts.BodyFailure) else 0
+    return code
 
 
 def _settle_signals() -> None:

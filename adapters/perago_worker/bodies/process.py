@@ -15,11 +15,12 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from perago_local.disk import trouble
 from perago_worker.bodies import system
 from perago_worker.bodies import verdict as verdicts
 from perago_worker.bodies.lines import Lines
 from perago_worker.bodies.notes import Logged, Note, Printed, decode
-from perago_worker.bodies.spec import REPORTED, Ended, Spec, read_ended
+from perago_worker.bodies.spec import REPORTED, UNWRITTEN, Ended, Spec, read_ended
 from perago_worker.bodies.verdict import BodyFailure, Succeeded, objection_to
 from perago_worker.printable import printable
 
@@ -162,6 +163,9 @@ class Running:
             return BodyFailure(
                 f"{who} died of {name.name}. {_HINTS.get(name, 'Something else on this machine sent it')}"
             )
+        if ended.code == UNWRITTEN:
+            cause = trouble(Path(self._spec.verdict)) or "Look at the disk of worker.root; the task's log may say more"
+            return BodyFailure(f"{who} ended, and how could not be written down. {cause}")
         verdict = verdicts.read(Path(self._spec.verdict), self._spec.output_limit)
         if verdict is None or ended.code not in {0, REPORTED} or (ended.code == 0) != isinstance(verdict, Succeeded):
             return BodyFailure(

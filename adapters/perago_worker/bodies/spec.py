@@ -9,6 +9,8 @@ from attrs import asdict, frozen
 
 #: How a stage ends that has written a verdict of failure. Any other code but 0 means that it did not get so far.
 REPORTED: Final = 3
+#: The exit code of one whose verdict could not be written: the disk is full, for instance.
+UNWRITTEN: Final = 4
 
 
 @frozen

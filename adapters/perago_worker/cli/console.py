@@ -119,10 +119,10 @@ def log_to_screen(*, verbose: bool, as_json: bool = False) -> None:
 
 
 class _Plain(logging.Formatter):
-    """A record as text that cannot steer the terminal it is shown on."""
+    """A record as text that cannot steer the terminal it is shown on, nor pass for a second record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
+        return printable(super().format(record)).replace("\n", "\n    ")
 
 
 class _JsonLines(logging.Formatter):

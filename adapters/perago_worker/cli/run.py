@@ -177,7 +177,9 @@ def _begin_at(project: Project, target: Target) -> CommitRef:
     """Return the head of the target; on the embedded store a branch that is not there is made, empty."""
     store = project.stack.store
     found = store.head(target)
-    if isinstance(store, BranchCreator) and (not isinstance(found, Done) or found.value is None):
+    if not isinstance(found, Done):
+        raise CommandError(f"{target} cannot be read: {found.reason}")
+    if isinstance(store, BranchCreator) and found.value is None:
         made = store.create(target)
         if isinstance(made, Done):
             messages.print(f"made {target}, empty")

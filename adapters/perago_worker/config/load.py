@@ -82,7 +82,13 @@ def _named(variables: Mapping[str, str]) -> dict[str, Any]:
     # The shortest first: PERAGO_STORE may hold the whole section as JSON, PERAGO_STORE__PATH one key over it.
     for name in sorted(variables, key=len):
         path = name.lower().removeprefix(_PREFIX).split(_DELIMITER)
-        if name.lower().startswith(_PREFIX) and path[0] in Settings.model_fields:
+        if not name.lower().startswith(_PREFIX):
+            continue
+        if path[0] not in Settings.model_fields and len(path) > 1:
+            # Without the delimiter it may be somebody else's: only ours names a key of a section.
+            sections = ", ".join(sorted(Settings.model_fields))
+            raise SettingsError(f"{name}: there is no section {path[0]!r}; there are: {sections}. Correct the name.")
+        if path[0] in Settings.model_fields:
             value: Any = _decoded(name, path, variables[name])
             for key in reversed(path):
                 value = {key: value}

@@ -86,7 +86,11 @@ class Cache:
             half.unlink(missing_ok=True)
 
     def trim_if_due(self) -> None:
-        """Trim now and then. Looking through the cache takes long where it is large; a little too much is no harm."""
+        """Trim now and then. Looking through the cache takes long where it is large; a little too much is no harm.
+
+        A folder that was removed is made again.
+        """
+        take(self._folder, "worker.cache")
         if self._kept_since >= self._limit * (1 - _LOW_WATER) / 2:
             self._kept_since = 0
             self.trim()

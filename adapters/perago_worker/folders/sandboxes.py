@@ -70,7 +70,8 @@ class Sandboxes:
         self._guard = threading.Lock()
 
     def enter(self, name: str) -> Sandbox:
-        """Take an empty sandbox. What a dead owner left in it is thrown away."""
+        """Take an empty sandbox. What a dead owner left in it is thrown away; a root that was removed is made again."""
+        take(self._root, "worker.root")
         self._acquire(name)
         sandbox = Sandbox(self._root / name)
         erase(sandbox.folder)

@@ -182,7 +182,7 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "coordination",
             answers,
-            f"answers{_caution(stack.coordination)}" if isinstance(listed, Done) else listed.reason,
+            f"answers{_caution(stack.coordination)}{_alone(settings)}" if isinstance(listed, Done) else listed.reason,
             "start it, or correct its address",
         )
     proved = stack.store.probe()
@@ -248,6 +248,12 @@ def _caution(coordination: Coordination) -> str:
     """Say what this very server is known for, if it can be asked."""
     found = coordination.caution() if isinstance(coordination, Cautioned) else None
     return f"; {found.value}" if isinstance(found, Done) and found.value else ""
+
+
+def _alone(settings: Settings) -> str:
+    """Say that a file is not shared, where workers may be on several machines. Counterexample: each has its policy."""
+    alone = settings.coordination.kind == "local" and settings.orchestrator.kind != "local"
+    return "; only workers on this machine share it, for others set coordination.kind" if alone else ""
 
 
 def _branch(store: Store, target: Target) -> Finding:

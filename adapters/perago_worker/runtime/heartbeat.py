@@ -62,7 +62,7 @@ class Heartbeat:
             self._thread.join()
 
     def until(self) -> float:
-        """Return the monotonic second after which the orchestrator may have given the attempt to somebody else."""
+        """Return the second of the clock after which the orchestrator may have given the attempt to somebody else."""
         return self._until
 
     def loss(self) -> AttemptLost | None:

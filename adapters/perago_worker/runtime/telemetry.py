@@ -5,6 +5,7 @@ Everything here watches. Nothing it does, and no failure of it, changes a result
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -251,15 +252,20 @@ def trace_prefix(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
 
 
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def line_writer(path: Path) -> Callable[[str], object]:
     """Return a writer of lines that are on disk, as far as the process is concerned, when it returns.
 
     Nothing is made before the first line: a folder that cannot be made is then trouble of the observer, not of the run.
+    Results are in it, so the file is its owner's, as the databases are.
     """
 
     def write(line: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
+        with open(path, "a", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(f"{line}\n")
 
     return write

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_clock import MachineClock
 from perago_conformance.harness import Accepted, CoordinationHarness, OrchestratorHarness, Recipe
 from perago_core.ports import Coordination, Orchestrator
 from perago_core.values import CommitRef, Target, TaskStatus
-from perago_local.clock import MachineClock
 from perago_local.coordination import SqliteCoordination
 from perago_local.orchestrator import SqliteOrchestrator
 from perago_local.orchestrator.workflow import TaskDefinition, WorkflowStep

@@ -14,6 +14,7 @@ from perago_bucket import BucketCoordination, BucketStore, Connection
 from perago_bucket.client import MEMORY, bucket
 from perago_bucket.layout import place_of
 from perago_bucket.record import read
+from perago_clock import MachineClock
 from perago_conformance.harness import Recipe, StoreTraits
 from perago_core import fence
 from perago_core.answers import Answer, Done
@@ -21,7 +22,6 @@ from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Clock, Coordination, Store
 from perago_core.values import Attempt, Backing, CommitRef, Target
-from perago_local.clock import MachineClock
 from tests.support.servers.buckets import BUCKET, BucketServer
 
 T = TypeVar("T")

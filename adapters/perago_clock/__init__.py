@@ -1,8 +1,9 @@
-"""The clock that all processes of one machine share, and by which the embedded stack counts its time-outs.
+"""The one clock by which deadlines are counted: nobody can set it, and it goes on while the machine sleeps.
 
-Deadlines are written into a file by one process and read by another, so they must be counted on a clock that both see
-alike and that nobody can set. The wall clock can be set: an hour forward ends every lease, an hour back makes a dead
-holder's lease last an hour. The seconds since the machine started cannot, and they also pass while it sleeps.
+The wall clock can be set: an hour forward ends every lease, an hour back makes a dead holder's lease last an hour.
+Python's monotonic clock stands still while the machine sleeps. Counterexample: the lid is closed for an hour, and the
+worker that wakes takes lease and deadline for good, which every other machine has long seen end. The seconds since the
+machine started cannot be set and count its sleep; all its processes see them alike.
 
 They begin again when the machine starts again, so a deadline means something only together with the ``boot`` it was
 written under.
@@ -19,12 +20,17 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
+def seconds() -> float:
+    """Return the seconds since the machine started, those included in which it slept."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
+
+
 class MachineClock:
     """Seconds since this machine started, the date for records, and a way to wait."""
 
     def now(self) -> float:
         """Return the seconds since the machine started."""
-        return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
+        return seconds()
 
     def wall(self) -> int:
         """Return milliseconds since the epoch, for records only."""

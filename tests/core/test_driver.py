@@ -334,13 +334,17 @@ def oops() -> object:
 def test_a_mistake_in_a_port_is_in_the_outcome_also_where_the_machine_found_out_by_itself() -> None:
     """Counterexample, seen: `{}["oops"]` in `claim` ended as "claim-lost ... nothing to do", the KeyError nowhere."""
     told: list[tuple[str, Exception]] = []
+
+    def tell(call: Call, error: Exception) -> None:
+        told.append((call.method, error))
+
     for mistake, fault in (
         (oops, "store.claim raised KeyError: 'oops'"),
         (lambda: "a claim", "store.claim answered str, not Done, NotDone or Unknown"),
     ):
         world = World()
         store = ClaimsBadly(world.store(), mistake)
-        ports = ports_with(world, store=store, faulty=lambda call, error: told.append((call.method, error)))
+        ports = ports_with(world, store=store, faulty=tell)
         ended = drive(world.attempt(1, Backing.ATOMIC), ports)
         assert ended.silence is not None
         assert ended.silence.classification is Classification.CLAIM_LOST

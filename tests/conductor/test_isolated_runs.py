@@ -72,10 +72,17 @@ def _commits(deployment: Deployment) -> tuple[Commit, ...]:
     return found.value
 
 
-def _files(deployment: Deployment, ref: CommitRef) -> set[str]:
-    found = deployment.stack.store.read(_main(deployment).repository, ref).list()
+def _files(deployment: Deployment, ref: CommitRef) -> dict[str, bytes]:
+    source = deployment.stack.store.read(_main(deployment).repository, ref)
+    found = source.list()
     assert isinstance(found, Done), found
-    return {each.path for each in found.value}
+    read: dict[str, bytes] = {}
+    for each in found.value:
+        opened = source.get(each.path)
+        assert isinstance(opened, Done), opened
+        with opened.value as data:
+            read[each.path] = data.read()
+    return read
 
 
 def _run_branches(deployment: Deployment) -> tuple[str, ...]:
@@ -118,7 +125,7 @@ def test_a_run_is_one_commit_or_none(deployment: Deployment) -> None:
     assert failed.code == 1, failed.out
     promoted, *rest = _commits(deployment)
     assert tuple(rest) == before
-    assert _files(deployment, promoted.ref) == {"data/text.txt", "sum.txt"}
+    assert _files(deployment, promoted.ref) == {"data/text.txt": b"four", "sum.txt": b"4"}
     assert ran.data["attempts"][-1]["ref"] == promoted.ref
     assert [each["status"] for each in failed.data["attempts"]][-1] == "FAILED_WITH_TERMINAL_ERROR"
     kept = run_branch(failed.data["workflow_id"])

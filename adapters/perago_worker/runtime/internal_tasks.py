@@ -1,7 +1,8 @@
 """Workspaces without a folder: of tasks that run in the worker itself, and of attempts whose input cannot be read.
 
 Only our own tasks run in the worker, because they need its keys. Bodies of users have processes of their own.
-What an own task stages is there already, in another commit of the same repository: it is linked, and no byte is moved.
+What an own task stages is there already, in another commit of the same repository: it is linked,
+and no byte is moved where the store can do that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from perago_core.answers import Answer, Done, NotDone
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed
 from perago_core.errors import one_line
 from perago_core.ports import Sink, Store, Stored
-from perago_core.values import Attempt
+from perago_core.values import Attempt, CommitRef
 from perago_worker.api.errors import TaskTerminalError, said
 from perago_worker.api.task import TaskDefinition
 
@@ -55,7 +56,7 @@ class UnreadableInput(_NoFolder):
 class StoreWorkspace:
     """What an own task works on: the store, and an attempt that may publish to one branch of it.
 
-    ``linked`` and ``deleted`` are what it stages, on top of the attempt's input.
+    ``linked`` and ``deleted`` are what it stages, on top of the attempt's input; ``linked`` are files of ``origin``.
     """
 
     perago_workspace: ClassVar[str] = "store"
@@ -64,6 +65,7 @@ class StoreWorkspace:
     attempt: Attempt
     linked: tuple[Stored, ...] = ()
     deleted: tuple[str, ...] = ()
+    origin: CommitRef | None = None
 
 
 class InternalTask(_NoFolder):
@@ -96,4 +98,30 @@ class InternalTask(_NoFolder):
         """Link what the function staged."""
         if self._staged is None:
             return NotDone(f"nothing of execution {attempt.execution} is here to link")
-        return sink.link(self._staged.linked, self._staged.deleted)
+        answer = sink.link(self._staged.linked, self._staged.deleted)
+        shown = sink.list() if isinstance(answer, Done) else answer
+        if not isinstance(shown, Done):
+            return shown
+        there = {each.path: each.address for each in shown.value or ()}
+        strange = [each.path for each in self._staged.linked if there.get(each.path) != each.address]
+        return self._copied(self._staged, strange, sink) if strange else Done(None)
+
+    def _copied(self, staged: StoreWorkspace, paths: list[str], sink: Sink) -> Answer[None]:
+        """Send the bytes of what the store did not link under the address it had itself told.
+
+        Counterexample: lakeFS on a local disk tells of a linked object an address at which there is nothing. Linked
+        again by that address, the promoted file answered 410.
+        """
+        assert staged.origin is not None
+        source = self._store.read(staged.attempt.target.repository, staged.origin)
+        stored: list[Stored] = []
+        for path in paths:
+            opened = source.get(path)
+            if not isinstance(opened, Done):
+                return opened
+            with opened.value as data:
+                put = sink.put(path, data)
+            if not isinstance(put, Done):
+                return put
+            stored.append(put.value)
+        return sink.link(tuple(stored))

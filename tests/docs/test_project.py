@@ -43,14 +43,14 @@ def test_every_file_a_page_points_to_exists(page: str) -> None:
 
 
 def test_the_security_policy_names_whoever_unpickles() -> None:
-    """Spark's bodies and data source, and the processes of one exploration; a third one must be added to the page."""
+    """Spark's bodies and data source, the processes of one exploration, the suites; a fourth is added to the page."""
     unpickling = {
         _package(path)
         for folder in ("perago_core", "adapters", "simulation")
         for path in (ROOT / folder).rglob("*.py")
         if _imports(path, "pickle")
     }
-    assert unpickling == {"perago_spark", "perago_simulation"}
+    assert unpickling == {"perago_conformance", "perago_spark", "perago_simulation"}
 
 
 def _package(path: Path) -> str:

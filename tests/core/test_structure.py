@@ -155,6 +155,7 @@ ADMINISTRATION = (
     ports.ManagedStore,
     ports.Nudgeable,
     ports.ObjectCollector,
+    ports.RunBranches,
     ports.TaskWorkspace,
 )
 

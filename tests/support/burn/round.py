@@ -43,7 +43,7 @@ def play(field: Field, name: str, policy: str, faults: Collection[Fault], second
     """Play one round to its end and judge it."""
     field.new_pipelines(name)
     over = threading.Event()
-    people = [threading.Thread(target=_keep_running, args=(field, each, over)) for each in field.pipelines]
+    people = [threading.Thread(target=_keep_running, args=(field, each, over), daemon=True) for each in field.pipelines]
     field.supervise()
     wait_for(lambda: all(is_ready(slot) for slot in field.slots), "workers that poll")
     for person in people:

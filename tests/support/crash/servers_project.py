@@ -51,7 +51,7 @@ class ServersProject(LakeFSProject):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         # Beside the project: whoever names its folder on the command line is taken for a worker that was left.
-        beside = self.folder.with_name(f"{self.folder.name}-servers")
+        beside = self.folder.with_name(f"servers-of-{self.folder.name}")
         self.conductor = Conductor(folder=beside / "conductor")
         self.etcd = Etcd(folder=beside / "etcd")
         self.etcd.start()

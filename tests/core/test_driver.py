@@ -16,6 +16,7 @@ from perago_core.attempt import AttemptState, Phase, messages, start, step
 from perago_core.attempt.messages import AttemptLost, BodyDone, BodyEvent, DeadlineExceeded
 from perago_core.attempt.state import UNDER_LEASE
 from perago_core.budget import PublishBudget
+from perago_core.calls import Call
 from perago_core.errors import ProtocolError
 from perago_core.failpoints import Edge, Failpoint
 from perago_core.ledger import records
@@ -334,13 +335,17 @@ def oops() -> object:
 def test_a_mistake_in_a_port_is_in_the_outcome_also_where_the_machine_found_out_by_itself() -> None:
     """Counterexample, seen: `{}["oops"]` in `claim` ended as "claim-lost ... nothing to do", the KeyError nowhere."""
     told: list[tuple[str, Exception]] = []
+
+    def complain(call: Call, error: Exception) -> None:
+        told.append((call.method, error))
+
     for mistake, fault in (
         (oops, "store.claim raised KeyError: 'oops'"),
         (lambda: "a claim", "store.claim answered str, not Done, NotDone or Unknown"),
     ):
         world = World()
         store = ClaimsBadly(world.store(), mistake)
-        ports = ports_with(world, store=store, faulty=lambda call, error: told.append((call.method, error)))
+        ports = ports_with(world, store=store, faulty=complain)
         ended = drive(world.attempt(1, Backing.ATOMIC), ports)
         assert ended.silence is not None
         assert ended.silence.classification is Classification.CLAIM_LOST

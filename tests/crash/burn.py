@@ -8,7 +8,8 @@ round it was in held. After a round that did not, the line that plays it again i
 halves of it are played again, as long as the loss comes back.
 
 Under ``soft`` the plan is what that backing is registered to lose results to, late replacements, and the burn ends at
-the first loss: a burn that sees none there could not see one anywhere, and fails.
+the first loss: a burn that sees none there could not see one anywhere, and fails. So does one in which nothing was
+accepted: there was nothing to lose.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests.specs.evidence import note_burn
 from tests.support.burn.faults import Fault, Kind, late_replacements, plan
 from tests.support.burn.field import STACKS, Field
 from tests.support.burn.round import BACKINGS, Round, play
+from tests.support.burn.verdict import Verdict
 from tests.support.crash.seeds import seed
 
 _CONTROL = "soft"
@@ -69,15 +71,28 @@ def main(*words: str) -> int:
             ):
                 break
     _say(*figures(rounds, given.stack, given.policy))
-    lost = any(each.verdict.lost for each in rounds)
-    blind = given.policy == _CONTROL and not any(each.verdict.registered for each in rounds)
-    if given.policy == _CONTROL:
-        _say("control: nothing lost: this burn is blind" if blind else f"control: {_CONTROL} lost as registered")
+    blind = blindness([each.verdict for each in rounds], given.policy)
+    if blind:
+        _say(f"{blind}: this burn is blind")
+    elif given.policy == _CONTROL:
+        _say(f"control: {_CONTROL} lost as registered")
     if given.record and not blind:
         again = f"make burn STACK={given.stack} POLICY={given.policy} MINUTES={given.minutes:g} SEED={first}"
         where = {"stack": given.stack, "backing": BACKINGS[given.stack][given.policy], "command": again}
         note_burn({**where, "minutes": (time.monotonic() - began) / 60, **_record(rounds)})
-    return 1 if lost or blind else 0
+    return 1 if blind or any(each.verdict.lost for each in rounds) else 0
+
+
+def blindness(verdicts: Collection[Verdict], policy: str) -> str:
+    """Say why a burn shows nothing; empty if it shows something.
+
+    Counterexample: a round whose Conductor was killed and came back empty had no run at all, and lost nothing.
+    """
+    if not any(each.accepted for each in verdicts):
+        return "nothing was accepted"
+    if policy == _CONTROL and not any(each.registered for each in verdicts):
+        return f"{_CONTROL} lost nothing"
+    return ""
 
 
 def faults_of(stack: str, policy: str, seed: int, kinds: Collection[Kind]) -> tuple[Fault, ...]:

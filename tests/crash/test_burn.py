@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from perago_core.values import CommitRef
+from tests.crash.burn import blindness
 from tests.support.burn.faults import Kind, late_replacements, plan
 from tests.support.burn.field import Field
 from tests.support.burn.round import play
-from tests.support.burn.verdict import judge, registered
+from tests.support.burn.verdict import Verdict, judge, registered
 from tests.support.crash.project import done
 
 
@@ -31,6 +33,15 @@ def test_what_may_be_broken_is_what_the_register_says_of_that_backing_and_those_
     assert registered({"atomic"}, {Kind.STOP_AT, Kind.KILL}) == frozenset()
     assert registered({"soft"}, ()) == frozenset()
     assert registered({"locked"}, {Kind.RESENT}) >= {"S-02b"}
+
+
+def test_a_burn_that_could_have_lost_nothing_is_blind() -> None:
+    held = Verdict(3, 3, 9, 9, 400, (), ())
+    nothing = Verdict(0, 0, 0, 0, 12, (), ())
+    assert blindness([nothing, nothing], "auto") == "nothing was accepted"
+    assert blindness([nothing, held], "auto") == ""
+    assert blindness([held], "soft") == "soft lost nothing"
+    assert blindness([held, evolve(held, registered=("S-01",))], "soft") == ""
 
 
 @pytest.fixture

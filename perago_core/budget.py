@@ -52,12 +52,12 @@ class PublishBudget(Value):
 
     @property
     def under_lease(self) -> float:
-        """Give how much of a lease must be left when the head is read: reading it, and the request after it."""
+        """Return how much of a lease must be left when the head is read: reading it, and the request after it."""
         return self.publish_timeout + self.margin
 
     @property
     def total(self) -> float:
-        """Give the seconds a publication may need after its body is done, heartbeat and shutdown included."""
+        """Return the seconds a publication may need after its body is done, heartbeat and shutdown included."""
         return self.publish_timeout + self.completion_reserve + self.heartbeat_interval + self.shutdown_grace
 
     def warnings(self, response_timeout: float) -> tuple[str, ...]:

@@ -68,10 +68,10 @@ def workspace_schema(*, made: bool) -> Mapping[str, Any]:
 
 
 def is_object(document: object) -> TypeGuard[Mapping[str, Any]]:
-    """Say whether a document read from JSON is an object, so that type checkers know it too."""
+    """Return whether a document read from JSON is an object, so that type checkers know it too."""
     return isinstance(document, Mapping)
 
 
 def is_list(document: object) -> TypeGuard[list[Any]]:
-    """Say whether a document read from JSON is an array."""
+    """Return whether a document read from JSON is an array."""
     return isinstance(document, list)

@@ -58,7 +58,7 @@ class Meter:
 
 
 def charge_of(call: Call) -> str:
-    """Give the class a call is counted under."""
+    """Return the class a call is counted under."""
     return call.charge or PORT_CALLS[call.port][call.method]
 
 

@@ -74,7 +74,7 @@ def objection(
     claims: tuple[Claim, ...],
     standings: tuple[tuple[str, Standing], ...],
 ) -> Refusal | None:
-    """Give the reason why this head must not be replaced, or ``None`` if it is proven abandoned.
+    """Return the reason why this head must not be replaced, or ``None`` if it is proven abandoned.
 
     Whoever may adopt it counts too, not only who may have made it. Counterexample: t1 publishes and times out; its twin
     finds that, claims, and is going to report it; t2 outranks the twin, truthfully sees t1 ended and unaccepted, and
@@ -328,7 +328,7 @@ def _maintenance(case: Case, head: Commit) -> Decision:
 
 
 def _only_maintenance(case: Case, head: CommitRef) -> bool:
-    """Say whether the ledger proves every commit between the input and the head to be maintenance (H-15, H-16).
+    """Return whether the ledger proves every commit between the input and the head to be maintenance (H-15, H-16).
 
     The chain is followed through the ledger's own records, so it costs no read of the history (P-14).
     """
@@ -404,7 +404,7 @@ def compensate(target: Target, parent: CommitRef, head: Head, name: str | None) 
 
 
 def verified(plan: PublishPlan, published: Commit) -> bool:
-    """Say whether the commit the store says it published is where and what the plan wanted (S-04)."""
+    """Return whether the commit the store says it published is where and what the plan wanted (S-04)."""
     if plan.kind is PlanKind.RETURN:
         return published.ref == plan.commit
     if plan.kind is PlanKind.REPLACE and published.ref != plan.commit:
@@ -416,7 +416,7 @@ def verified(plan: PublishPlan, published: Commit) -> bool:
 
 
 def provably_ours(plan: PublishPlan, head: Commit) -> bool:
-    """Say whether an effect nobody confirmed is certainly this plan's.
+    """Return whether an effect nobody confirmed is certainly this plan's.
 
     Asked after the own name is dropped and the barrier has answered, by an attempt that is still current: older
     attempts are revoked, duplicates of this attempt have lost the claim, newer ones do not exist. So a commit with our

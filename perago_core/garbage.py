@@ -35,12 +35,12 @@ class Living(Value):
 
 
 def unknown_names(names: Iterable[str], tasks: Collection[str]) -> tuple[str, ...]:
-    """Give the staging names of no task among these. Names that are not ours are nobody's business here."""
+    """Return the staging names of no task among these. Names that are not ours are nobody's business here."""
     return tuple(name for name in names if is_staging_name(name) and not any(is_of_task(name, each) for each in tasks))
 
 
 def abandoned_names(names: Iterable[str], tasks: Collection[str] | None, living: Collection[Living]) -> tuple[str, ...]:
-    """Give the staging names whose attempt lives no more; of these tasks, or with ``None`` of whatever task."""
+    """Return the staging names whose attempt lives no more; of these tasks, or with ``None`` of whatever task."""
     return tuple(
         name
         for name in names
@@ -51,7 +51,7 @@ def abandoned_names(names: Iterable[str], tasks: Collection[str] | None, living:
 
 
 def run_branch_may_go(run: PipelineView | None, now: int, keep: float, *, unknown: bool = False) -> bool:
-    """Say whether the branch of a run may go: a promoted one's at once, any other's so many seconds after its end.
+    """Return whether the branch of a run may go: a promoted one's at once, any other's so many seconds after its end.
 
     ``None``: the orchestrator has never heard of the run, which may be another one's; only who is told so removes it.
     """
@@ -66,7 +66,7 @@ def settled_claims(
     names: Iterable[str],
     living: Collection[Living],
 ) -> tuple[Claim, ...]:
-    """Give the claims that may go after a barrier: of settled tasks without names and without living attempts."""
+    """Return the claims that may go after a barrier: of settled tasks without names and without living attempts."""
     left = tuple(names)
     busy = {attempt.logical_task for attempt in living}
     return tuple(
@@ -84,7 +84,7 @@ def stray_intents(
     settled: Collection[str],
     living: Collection[Living],
 ) -> tuple[Intent, ...]:
-    """Give the intents that may go: of settled tasks without living attempts, and ``pointed`` to by no target."""
+    """Return the intents that may go: of settled tasks without living attempts, and ``pointed`` to by no target."""
     busy = {attempt.logical_task for attempt in living}
     return tuple(
         intent

@@ -62,7 +62,7 @@ class CallTimes(Value):
         return sum(calls for _, calls in self.buckets)
 
     def quantile(self, share: float) -> float:
-        """Give the seconds within which this share of the calls had answered: never too few, and 0 for no calls."""
+        """Return the seconds within which this share of the calls had answered: never too few, and 0 for no calls."""
         wanted = share * self.calls
         for end, calls in self.buckets:
             wanted -= calls
@@ -93,7 +93,7 @@ def summed(measured: Iterable[CallTimes]) -> Mapping[str, CallTimes]:
 
 
 def fitted(budget: PublishBudget, observed: Mapping[str, CallTimes]) -> PublishBudget:
-    """Give the budget that what was observed asks for: the same one if it fits, else with what is too short raised.
+    """Return the budget that what was observed asks for: the same one if it fits, else with what is too short raised.
 
     In tenths of a second. Nothing is ever lowered: a quiet day proves nothing about the others.
     """
@@ -113,7 +113,7 @@ def fitted(budget: PublishBudget, observed: Mapping[str, CallTimes]) -> PublishB
 
 
 def safeguards(observed: Mapping[str, CallTimes]) -> float:
-    """Give how long the safeguards under a lease take together, each by its p99."""
+    """Return how long the safeguards under a lease take together, each by its p99."""
     return sum(_p99(observed, call) for call in SAFEGUARDS)
 
 

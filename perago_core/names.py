@@ -46,7 +46,7 @@ def recovery_name(target: Target, logical_task: str, number: int, task_id: str, 
 
 
 def target_prefix(target: Target) -> str:
-    """Give the prefix shared by the staging names of one target, and by no other branch's of its repository.
+    """Return the prefix shared by the staging names of one target, and by no other branch's of its repository.
 
     Eight digits of a digest: should two branches ever share them, names of the other one that have ended go too, and
     a name whose task nobody knows, which fails closed.
@@ -55,17 +55,17 @@ def target_prefix(target: Target) -> str:
 
 
 def task_prefix(target: Target, logical_task: str) -> str:
-    """Give the prefix shared by all staging names of one logical task on one target, and by no other task's."""
+    """Return the prefix shared by all staging names of one logical task on one target, and by no other task's."""
     return f"{target_prefix(target)}{_task_part(logical_task)}"
 
 
 def is_staging_name(name: str) -> bool:
-    """Say whether a name was made by ``staging_name``, or for a recovery: of whichever task."""
+    """Return whether a name was made by ``staging_name``, or for a recovery: of whichever task."""
     return _OURS.fullmatch(name) is not None
 
 
 def is_of_task(name: str, logical_task: str) -> bool:
-    """Say whether a staging name belongs to this logical task, on whichever target."""
+    """Return whether a staging name belongs to this logical task, on whichever target."""
     ours = _OURS.fullmatch(name)
     return ours is not None and ours[1].startswith(_task_part(logical_task))
 
@@ -91,7 +91,7 @@ def task_id_of(name: str) -> str | None:
 
 
 def is_recovery_name(name: str, task_id: str) -> bool:
-    """Say whether a name is the anchor of a recovery that takes this task's publication back."""
+    """Return whether a name is the anchor of a recovery that takes this task's publication back."""
     ours = _OURS.fullmatch(name)
     found = None if ours is None else _RECOVERY.fullmatch(ours[1])
     return found is not None and found[1] == _slug(task_id)
@@ -115,7 +115,7 @@ def run_of(branch: str) -> str | None:
 
 
 def branch_of_a_run(target: Target) -> str:
-    """Give the branch of a target back that is a run's, or raise ``NotDoneError``: no other is made or removed so."""
+    """Return the branch of a target back that is a run's, or raise ``NotDoneError``: no other is made or removed so."""
     if run_of(target.branch) is None:
         message = f"expected the branch of a run, which begins with {RUNS}, found {target}: it is not ours to change"
         raise NotDoneError(message)
@@ -169,7 +169,7 @@ def problem_of(path: str) -> str | None:
 
 
 def is_ignored(path: str) -> bool:
-    """Say whether readers of the data leave a file out: Spark and Hive skip names that begin like this."""
+    """Return whether readers of the data leave a file out: Spark and Hive skip names that begin like this."""
     return path.rpartition("/")[2].startswith(("_", "."))
 
 

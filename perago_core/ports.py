@@ -119,11 +119,11 @@ class Store(Protocol):
         ...
 
     def read(self, repository: str, ref: CommitRef) -> Source:
-        """Give the reader of an immutable commit; makes no call itself."""
+        """Return the reader of an immutable commit; makes no call itself."""
         ...
 
     def sink(self, target: Target, name: str) -> Sink:
-        """Give the writer of a staging name; makes no call itself, so any process can derive it (P-25)."""
+        """Return the writer of a staging name; makes no call itself, so any process can derive it (P-25)."""
         ...
 
     def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:

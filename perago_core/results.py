@@ -94,7 +94,7 @@ Result: TypeAlias = Completed | Failed | FailedTerminally
 
 
 def status_of(result: Result) -> TaskStatus:
-    """Give the status the orchestrator is told."""
+    """Return the status the orchestrator is told."""
     match result:
         case Completed():
             return TaskStatus.COMPLETED

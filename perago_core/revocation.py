@@ -83,7 +83,7 @@ def revoke(
 
 
 def pin(target: Target) -> Talk[Head | None]:
-    """Give the head a workflow may start from: read once nothing of the past can move it any more.
+    """Return the head a workflow may start from: read once nothing of the past can move it any more.
 
     Counterexample to reading it at once: the last attempt of a failed workflow has sent its publication; the next
     workflow takes the head for its input; the publication lands. For every attempt of the next workflow that commit is
@@ -102,5 +102,5 @@ def pin(target: Target) -> Talk[Head | None]:
 
 
 def has_ended(snapshot: TaskSnapshot | None) -> bool:
-    """Say whether nobody may act for a task any more; one that nobody has heard of is taken for ended (see above)."""
+    """Whether nobody may act for a task any more; one that nobody has heard of is taken for ended (see above)."""
     return snapshot is None or not snapshot.status.is_open or not snapshot.workflow_running

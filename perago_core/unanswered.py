@@ -50,7 +50,7 @@ def asking_again(dialogue: Dialogue[T], until: Callable[[], float]) -> Dialogue[
 
 
 def is_idempotent(call: Call) -> bool:
-    """Say whether a call made twice leaves behind and answers what it does when it is made once."""
+    """Return whether a call made twice leaves behind and answers what it does when it is made once."""
     return call.method in IDEMPOTENT.get(call.port, ())
 
 

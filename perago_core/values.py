@@ -55,7 +55,7 @@ class TaskStatus(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Say whether a result may still be accepted."""
+        """Return whether a result may still be accepted."""
         return self in {TaskStatus.SCHEDULED, TaskStatus.IN_PROGRESS}
 
 
@@ -138,7 +138,7 @@ class Attempt(Value):
 
     @property
     def adopts(self) -> bool:
-        """Say whether it takes over what its task has published; ``soft`` replaces it, whatever the task says."""
+        """Return whether it takes over what its task has published; ``soft`` replaces it, whatever the task says."""
         return self.on_abandoned is OnAbandoned.ADOPT and self.backing is not Backing.SOFT
 
 
@@ -192,7 +192,7 @@ class Content(Value):
 
     @property
     def is_preserved(self) -> bool:
-        """Say whether only the layout changes."""
+        """Return whether only the layout changes."""
         return self.before == self.after
 
 

@@ -137,7 +137,7 @@ def put(place: Place, name: str, path: str, data: BinaryIO) -> Stored:
 
 
 def _writable(path: str) -> str:
-    """Give a path back that may be written: it becomes a file on somebody's disk."""
+    """Return a path back that may be written: it becomes a file on somebody's disk."""
     problem = problem_of(path)
     if problem is not None:
         message = f"the path {path[:80]!r} cannot be stored: {problem}"

@@ -78,7 +78,7 @@ def remove(place: Place, target: Target, logical_task: str) -> tuple[Claim, ...]
 
 
 def is_highest(found: Record, claim: Claim) -> bool:
-    """Say whether this claim, to the letter, is the one its task has been raised to."""
+    """Return whether this claim, to the letter, is the one its task has been raised to."""
     highest = _highest_of(found, claim)
     return highest is not None and immutable.is_of(highest.name, digest_of(dumps(claim).encode()))
 

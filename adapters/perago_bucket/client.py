@@ -156,7 +156,7 @@ class Stream(RawIOBase):
 
 @cache
 def bucket(connection: Connection) -> Bucket:
-    """Give the one client of this process for a connection: it keeps connections open."""
+    """Return the one client of this process for a connection: it keeps connections open."""
     return Bucket(connection)
 
 

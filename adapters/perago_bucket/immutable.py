@@ -79,5 +79,5 @@ def keep(place: Place, shelf: str, data: bytes, value: object) -> str:
 
 
 def is_of(name: str, digest: str) -> bool:
-    """Say whether an object of this name holds bytes of this digest."""
+    """Return whether an object of this name holds bytes of this digest."""
     return name.startswith(digest)

@@ -75,7 +75,7 @@ def coordination_of(bucket: Bucket) -> Place:
 
 
 def staging(name: str) -> str:
-    """Give a staging name back; refuse what is a target, or could be one."""
+    """Return a staging name back; refuse what is a target, or could be one."""
     if not name.startswith(EVERY) or _STAGING.fullmatch(name) is None:
         message = f"expected a staging name, found {name[:80]!r}: only publishing changes a target"
         raise NotDoneError(message)
@@ -83,7 +83,7 @@ def staging(name: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Say whether this may name a commit, a range or a claim."""
+    """Return whether this may name a commit, a range or a claim."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -179,7 +179,7 @@ def _outside(place: Place, root: str, shared: set[str]) -> dict[str, Stored]:
 
 
 def _cuts(path: str, level: int, fan_out: int) -> bool:
-    """Say whether a range ends after this path. A path that ends a range of ranges ends one below it too."""
+    """Return whether a range ends after this path. A path that ends a range of ranges ends one below it too."""
     digest = int.from_bytes(hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest())
     return bool(digest % fan_out ** (level + 1) == 0)
 

@@ -62,7 +62,7 @@ def _check_claim(place: Place, found: Record, plan: PublishPlan) -> None:
 
 
 def _merged(place: Place, found: Record, plan: PublishPlan) -> CommitRef:
-    """Give the commit to move forward to: one whose only parent is the head (ST-4)."""
+    """Return the commit to move forward to: one whose only parent is the head (ST-4)."""
     staged = commits.needed(place, plan.commit)
     if staged.parents == (found.head,):
         return staged.ref

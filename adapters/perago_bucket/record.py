@@ -108,7 +108,7 @@ def read(place: Place, branch: str) -> Record | None:
 
 
 def is_known(place: Place, branch: str) -> bool:
-    """Say whether the branch exists; asks only where this process has not seen it yet."""
+    """Return whether the branch exists; asks only where this process has not seen it yet."""
     return _memory.get(place.bucket, place.branch(branch)) is not None or read(place, branch) is not None
 
 

@@ -105,7 +105,7 @@ def snapshot_of(task: Mapping[str, Json], workflow: Mapping[str, Json]) -> TaskS
 
 
 def number_of(task: Mapping[str, Json]) -> int:
-    """Give the delivery's number: start time first, deliveries within it second (specs/adr/0018).
+    """Return the delivery's number: start time first, deliveries within it second (specs/adr/0018).
 
     Neither suffices: a rerun counts its deliveries from one again, a requeue keeps the start time. The retry count is
     no part of it, because a restart begins with zero again.

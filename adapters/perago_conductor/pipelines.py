@@ -88,7 +88,7 @@ class WorkflowSeen:
 
     @property
     def active(self) -> bool:
-        """Say whether its tasks may still run."""
+        """Return whether its tasks may still run."""
         return self.status in ACTIVE
 
 

@@ -105,7 +105,7 @@ class Access:
 
     @property
     def api(self) -> str:
-        """Give the address of the API: what was configured, or ``/api`` below it if that is a bare server."""
+        """Return the address of the API: what was configured, or ``/api`` below it if that is a bare server."""
         url = self.url.rstrip("/")
         return url if urlsplit(url).path else f"{url}/api"
 
@@ -230,7 +230,7 @@ class _PlainAnswers:
 
 
 def _is_conductors(body: str) -> bool:
-    """Say whether this is Conductor's error document.
+    """Return whether this is Conductor's error document.
 
     Whatever stands before it (an ingress, a gateway) says 404 as well, of any address, while Conductor is away. Taken
     for Conductor's, it would have every worker kill every body.
@@ -348,7 +348,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _what_happened(problem: Any) -> Exception:  # noqa: ANN401  the library's, untyped
-    """Give what really happened: the library wraps whatever its transport raises."""
+    """Return what really happened: the library wraps whatever its transport raises."""
     cause = problem.__context__
     if isinstance(cause, NeverSent | Unanswered):
         return cause

@@ -53,7 +53,7 @@ class StoreHarness(Protocol):
 
     @property
     def port(self) -> Store:
-        """Give the port."""
+        """Return the port."""
         ...
 
     @property
@@ -102,12 +102,12 @@ class OrchestratorHarness(Protocol):
 
     @property
     def port(self) -> Orchestrator:
-        """Give the port."""
+        """Return the port."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """Give the clock its time-outs run on."""
+        """Return the clock its time-outs run on."""
         ...
 
     @property
@@ -136,7 +136,7 @@ class OrchestratorHarness(Protocol):
         ...
 
     def accepted(self, workflow_id: str) -> tuple[Accepted, ...]:
-        """Give the results a user of the workflow sees, in step order."""
+        """Return the results a user of the workflow sees, in step order."""
         ...
 
 
@@ -145,17 +145,17 @@ class CoordinationHarness(Protocol):
 
     @property
     def port(self) -> Coordination:
-        """Give the port."""
+        """Return the port."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """Give the clock its leases run on."""
+        """Return the clock its leases run on."""
         ...
 
     @property
     def ttl(self) -> float:
-        """Give a time to live that is honoured, and that the suite can wait out a few times."""
+        """Return a time to live that is honoured, and that the suite can wait out a few times."""
         ...
 
     @property
@@ -169,12 +169,12 @@ class WorkspaceHarness(Protocol):
 
     @property
     def port(self) -> Workspace:
-        """Give the port."""
+        """Return the port."""
         ...
 
     @property
     def store(self) -> StoreHarness:
-        """Give the store it reads from and writes to."""
+        """Return the store it reads from and writes to."""
         ...
 
     def accept(self, attempt: Attempt, body: str) -> None:

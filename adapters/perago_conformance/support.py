@@ -28,7 +28,7 @@ FIRST = {"data/a.txt": b"alpha", "data/b.txt": b"beta", "keep.txt": b"keep"}
 
 
 def done(answer: Answer[T]) -> T:
-    """Give what a call gave; anything but ``Done`` fails the test and says what was answered."""
+    """Return what a call gave; anything but ``Done`` fails the test and says what was answered."""
     assert isinstance(answer, Done), answer
     return answer.value
 
@@ -93,7 +93,7 @@ def place_of(assignment: Assignment) -> Mapping[str, str]:
 
 
 def strongest(store: StoreHarness) -> Backing:
-    """Give the strongest backing the store claims to support."""
+    """Return the strongest backing the store claims to support."""
     order = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED, Backing.SOFT)
     return next(backing for backing in order if backing in store.traits.backings)
 
@@ -148,7 +148,7 @@ def head_of(store: StoreHarness, target: Target = MAIN) -> CommitRef:
 
 
 def parents_of(store: StoreHarness, ref: CommitRef, target: Target = MAIN) -> tuple[CommitRef, ...]:
-    """Give a commit's parents."""
+    """Return a commit's parents."""
     commit = done(store.port.look(target.repository, ref))
     assert commit is not None
     return commit.parents

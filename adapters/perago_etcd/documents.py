@@ -26,29 +26,29 @@ class Pair:
 
 
 def pairs(found: Json) -> tuple[Pair, ...]:
-    """Give the pairs of a range; none if the field is left out."""
+    """Return the pairs of a range; none if the field is left out."""
     return tuple(
         Pair(_bytes(_field(each, "key", str)), _bytes(_field(each, "value", str, ""))) for each in _list(found, "kvs")
     )
 
 
 def has_more(found: Json) -> bool:
-    """Say whether a range goes on after the page."""
+    """Return whether a range goes on after the page."""
     return _field(found, "more", bool, default=False)
 
 
 def revision(found: Json) -> str:
-    """Give the revision an answer is of."""
+    """Return the revision an answer is of."""
     return _number(_field(found, "header", dict), "revision")
 
 
 def succeeded(found: Json) -> bool:
-    """Say whether the condition of a transaction held."""
+    """Return whether the condition of a transaction held."""
     return _field(found, "succeeded", bool, default=False)
 
 
 def first_range(found: Json) -> Json:
-    """Give what a transaction has read instead."""
+    """Return what a transaction has read instead."""
     first, *_ = _list(found, "responses")
     if not is_object(first["response_range"]):
         raise TypeError("response_range is no object")
@@ -56,17 +56,17 @@ def first_range(found: Json) -> Json:
 
 
 def lease_id(found: Json) -> str:
-    """Give the id of a lease that was granted."""
+    """Return the id of a lease that was granted."""
     return _number(found, "ID")
 
 
 def time_to_live(found: Json) -> int:
-    """Give the seconds a lease has; 0: it is gone."""
+    """Return the seconds a lease has; 0: it is gone."""
     return int(_number(found, "TTL", "0"))
 
 
 def text(found: Json, name: str) -> str:
-    """Give a field that is a text."""
+    """Return a field that is a text."""
     return _field(found, name, str, "")
 
 

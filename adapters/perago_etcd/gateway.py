@@ -161,8 +161,8 @@ def _judge(endpoint: str, response: urllib3.BaseHTTPResponse) -> _Reply:
             return _Reply(Unknown(f"{endpoint} answered {status} without etcd's header: is that etcd's JSON gateway?"))
         return _Reply(Done(result))
     failure: Json = error if is_object(error) else document  # one of a stream stands under "error"
-    said: Json = failure.get("http_code")
-    status = said if isinstance(said, int) else status
+    code: Json = failure.get("http_code")
+    status = code if isinstance(code, int) else status
     message = str(failure.get("message", ""))
     reason = f"{endpoint} answered {status}: {message or 'no reason given'}"
     if _is_refusal(status):

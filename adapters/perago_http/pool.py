@@ -74,7 +74,7 @@ class _Door:
         self._reader = reader
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Give what arrives, with a buffer."""
+        """Return what arrives, with a buffer."""
         return io.BufferedReader(self._reader)
 
 

@@ -25,5 +25,5 @@ def read(answer: Answer[Json], reading: Callable[[Json], T], whose: str) -> Answ
 
 
 def kind_of(headers: Any) -> str:  # noqa: ANN401  any mapping of headers
-    """Give the type an answer says it has, without its parameters."""
+    """Return the type an answer says it has, without its parameters."""
     return str(headers.get("Content-Type", "")).partition(";")[0].strip().lower()

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def is_loopback(url: str) -> bool:
-    """Say whether an address is on this machine, so that what is sent there crosses no network."""
+    """Return whether an address is on this machine, so that what is sent there crosses no network."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -99,7 +99,7 @@ def answer(requests: Counted, work: Callable[[], T]) -> Answer[T]:
 
 
 def was_refused(problem: Exception) -> bool:
-    """Say whether this proves that the request did nothing."""
+    """Return whether this proves that the request did nothing."""
     status = status_of(problem)
     if status is None:
         return isinstance(
@@ -113,43 +113,43 @@ def was_refused(problem: Exception) -> bool:
 
 
 def is_passing(problem: Exception) -> bool:
-    """Say whether the same request may be answered better in a moment."""
+    """Return whether the same request may be answered better in a moment."""
     status = status_of(problem)
     return status is None or status in _PASSING
 
 
 def is_missing(problem: Exception) -> bool:
-    """Say whether lakeFS itself said that there is no such thing; a gateway that finds no lakeFS says 404 as well."""
+    """Whether lakeFS itself said that there is no such thing; a gateway that finds no lakeFS says 404 as well."""
     return status_of(problem) == HTTPStatus.NOT_FOUND and _message(body_of(problem)) is not None
 
 
 def is_conflict(problem: Exception) -> bool:
-    """Say whether the name exists already, or both sides of a merge changed the same object."""
+    """Return whether the name exists already, or both sides of a merge changed the same object."""
     return status_of(problem) == HTTPStatus.CONFLICT
 
 
 def is_forbidden(problem: Exception) -> bool:
-    """Say whether the branch is protected, or we lack the permission."""
+    """Return whether the branch is protected, or we lack the permission."""
     return status_of(problem) == HTTPStatus.FORBIDDEN
 
 
 def is_refused_by_hook(problem: Exception) -> bool:
-    """Say whether some hook of the repository refused a merge or a commit."""
+    """Return whether some hook of the repository refused a merge or a commit."""
     return status_of(problem) == HTTPStatus.PRECONDITION_FAILED
 
 
 def is_without_changes(problem: Exception) -> bool:
-    """Say whether a commit or a merge had nothing to do."""
+    """Return whether a commit or a merge had nothing to do."""
     return status_of(problem) == HTTPStatus.BAD_REQUEST and "no changes" in _own_words(problem)
 
 
 def is_dirty(problem: Exception) -> bool:
-    """Say whether a merge met uncommitted objects."""
+    """Return whether a merge met uncommitted objects."""
     return status_of(problem) == HTTPStatus.BAD_REQUEST and "dirty branch" in _own_words(problem)
 
 
 def status_of(problem: Exception) -> int | None:
-    """Give the status lakeFS answered; ``None``: there was no answer."""
+    """Return the status lakeFS answered; ``None``: there was no answer."""
     if isinstance(problem, HttpError):
         return problem.status
     if isinstance(problem, ApiException):
@@ -158,7 +158,7 @@ def status_of(problem: Exception) -> int | None:
 
 
 def body_of(problem: Exception) -> str:
-    """Give what lakeFS wrote beside the status; it may be nothing."""
+    """Return what lakeFS wrote beside the status; it may be nothing."""
     if isinstance(problem, HttpError):
         return problem.body
     if isinstance(problem, ApiException):
@@ -176,7 +176,7 @@ def described(problem: Exception) -> str:
 
 
 def message_of(body: str) -> str:
-    """Give the message inside a body of lakeFS, in one line."""
+    """Return the message inside a body of lakeFS, in one line."""
     message = _message(body)
     return " ".join((body if message is None else message).split())
 
@@ -223,7 +223,7 @@ def documented(method: str, url: str, response: urllib3.BaseHTTPResponse) -> url
 
 
 def _message(body: str) -> str | None:
-    """Give the message of a body that is lakeFS's own; ``None``: somebody else wrote it."""
+    """Return the message of a body that is lakeFS's own; ``None``: somebody else wrote it."""
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -235,7 +235,7 @@ def _message(body: str) -> str | None:
 
 
 def _own_words(problem: Exception) -> str:
-    """Give what lakeFS itself wrote beside the status, whole; of anything else, nothing."""
+    """Return what lakeFS itself wrote beside the status, whole; of anything else, nothing."""
     return _message(body_of(problem)) or ""
 
 

@@ -37,7 +37,7 @@ def refused_as_dirty(target: Target) -> str:
 
 
 def first_commit(client: Client, target: Target) -> Commit:
-    """Give the first commit, or refuse if what is tagged as such is none."""
+    """Return the first commit, or refuse if what is tagged as such is none."""
     repository = target.repository
     tagged = client.tag(repository, TAG)
     if tagged is None:

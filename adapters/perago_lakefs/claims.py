@@ -128,13 +128,13 @@ def _unless_it_exists(create: Callable[[], None]) -> bool:
 
 
 def _digest(*parts: str) -> str:
-    """Give a short name for a list of texts, another one for every other list."""
+    """Return a short name for a list of texts, another one for every other list."""
     joined = "\0".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _parentless(committer: str, message: str, tree: str, created: int, metadata: Mapping[str, str]) -> CommitRef:
-    """Give the id of a commit without parents."""
+    """Return the id of a commit without parents."""
     said = b"".join(
         (
             _string("commit:v1"),

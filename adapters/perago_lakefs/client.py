@@ -100,11 +100,11 @@ class Connection:
 
     @property
     def api(self) -> str:
-        """Give the address the paths of the API are appended to."""
+        """Return the address the paths of the API are appended to."""
         return f"{self.url}{_API}"
 
     def session(self) -> Session:
-        """Give what this process keeps of the server, the same to every thread of it."""
+        """Return what this process keeps of the server, the same to every thread of it."""
         key = (os.getpid(), self)
         with _making:
             if key not in _sessions:
@@ -169,7 +169,7 @@ class Session:
         self._lock = threading.Lock()
 
     def has_seen(self, repository: str, branch: str) -> bool:
-        """Say whether this process has seen that there is such a scratch branch."""
+        """Return whether this process has seen that there is such a scratch branch."""
         return (repository, branch) in self._scratch
 
     def note(self, repository: str, branch: str) -> None:
@@ -262,17 +262,17 @@ class Client:
             at = page[-1].parents[0] if page[-1].parents else None
 
     def is_dirty(self, repository: str, branch: str) -> bool | None:
-        """Say whether a branch carries uncommitted objects; ``None``: there is no such branch."""
+        """Return whether a branch carries uncommitted objects; ``None``: there is no such branch."""
         diff = self._sdk.branches_api.diff_branch
         return self._found(lambda: bool(_all_of(self._read(diff, repository, branch, amount=1))))
 
     def checksum(self, repository: str, ref: str, path: str) -> str | None:
-        """Give the checksum of an object."""
+        """Return the checksum of an object."""
         stat = self._sdk.objects_api.stat_object
         return self._found(lambda: str(self._read(stat, repository, ref, path, user_metadata=False).checksum))
 
     def tag(self, repository: str, name: str) -> CommitRef | None:
-        """Give the commit a tag is at."""
+        """Return the commit a tag is at."""
         get = self._sdk.tags_api.get_tag
         return self._found(lambda: CommitRef(self._read(get, repository, name).commit_id))
 
@@ -281,7 +281,7 @@ class Client:
         return self._listed(self._sdk.tags_api.list_tags, repository, prefix)
 
     def branch(self, repository: str, name: str) -> CommitRef | None:
-        """Give the commit a branch is at."""
+        """Return the commit a branch is at."""
         get = self._sdk.branches_api.get_branch
         return self._found(lambda: CommitRef(self._read(get, repository, name).commit_id))
 
@@ -300,7 +300,7 @@ class Client:
         return tuple(str(each.id) for each in found.results)
 
     def protected(self, repository: str) -> tuple[str, ...]:
-        """Give the patterns of the branches that are protected."""
+        """Return the patterns of the branches that are protected."""
         found = self._read(self._sdk.repositories_api.get_branch_protection_rules, repository)
         return tuple(str(each.pattern) for each in found)
 
@@ -364,8 +364,10 @@ class Client:
 
     def merge(self, repository: str, source: str, branch: str, message: str, metadata: Mapping[str, str]) -> CommitRef:
         """Merge into a branch as one commit whose only parent is the branch's head."""
-        said = dict(metadata)
-        merge = Merge(message=message, metadata=said, strategy=None, force=None, allow_empty=None, squash_merge=True)
+        merge_metadata = dict(metadata)
+        merge = Merge(
+            message=message, metadata=merge_metadata, strategy=None, force=None, allow_empty=None, squash_merge=True
+        )
         send = self._sdk.refs_api.merge_into_branch
         return CommitRef(_value(self._move(send, repository, source, branch, merge)).reference)
 
@@ -450,7 +452,7 @@ class Client:
         return tuple(f"{each.path!r}: {each.message}" for each in gone.errors)
 
     def sign(self, repository: str, branch: str, path: str) -> SignedAddress:
-        """Give an address past lakeFS for an object. Of a branch that is gone too: only the link notices."""
+        """Return an address past lakeFS for an object. Of a branch that is gone too: only the link notices."""
         found = self._read(self._sdk.staging_api.get_physical_address, repository, branch, path, presign=True)
         return SignedAddress(str(found.presigned_url), str(found.physical_address), found)
 
@@ -472,7 +474,7 @@ class Client:
         return SignedUpload(str(begun.upload_id), str(begun.physical_address))
 
     def sign_part(self, repository: str, branch: str, path: str, upload: SignedUpload, number: int) -> str:
-        """Give the address for one part."""
+        """Return the address for one part."""
         send, whole = self._sdk.experimental_api.upload_part, UploadPartFrom(physical_address=upload.physical)
         return str(self._read(send, repository, branch, upload.upload_id, path, number, whole).presigned_url)
 
@@ -563,7 +565,7 @@ def _pages(read: Callable[[str], tuple[Json, str, bool]]) -> Iterator[Json]:
 
 
 def _all_of(page: Any) -> Any:  # noqa: ANN401  as the SDK
-    """Give the results of a page, as many as it says it has.
+    """Return the results of a page, as many as it says it has.
 
     The SDK takes an object for a list of nothing. Counterexample: a name that stands is not in that list, so it counts
     as revoked.
@@ -574,7 +576,7 @@ def _all_of(page: Any) -> Any:  # noqa: ANN401  as the SDK
 
 
 def _value(found: Any) -> Any:  # noqa: ANN401  as the SDK
-    """Give what the SDK made of an answer; it makes nothing of a status that is not documented."""
+    """Return what the SDK made of an answer; it makes nothing of a status that is not documented."""
     if found is None:
         raise UnknownError("expected an answer as lakeFS documents it; found another status with 2 in front")
     return found

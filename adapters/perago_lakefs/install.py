@@ -70,7 +70,7 @@ def install(
 
 
 def _wanted(standing: bytes | None, *, strict: bool | None) -> bytes:
-    """Give the text that must be there. Nobody is made stricter or more lenient by installing again."""
+    """Return the text that must be there. Nobody is made stricter or more lenient by installing again."""
     if strict is None:
         return standing or hook.LENIENT
     return hook.STRICT if strict else hook.LENIENT

@@ -129,8 +129,12 @@ class _Trial:
         published = _done(store.publish(mine))
         if self._head() != published:
             yield "a merge was answered as done, and the head is elsewhere"
-        said = {hook.EXPECTED: late.expected, hook.STAGED: late.commit}
-        if self._is_merged(stranger.staging_name, said) or _is_done(store.publish(late)) or self._head() != published:
+        metadata = {hook.EXPECTED: late.expected, hook.STAGED: late.commit}
+        if (
+            self._is_merged(stranger.staging_name, metadata)
+            or _is_done(store.publish(late))
+            or self._head() != published
+        ):
             yield "a merge was carried out although the head was not the expected one"
 
         newer = self._staged(two)
@@ -210,7 +214,7 @@ def _removed(name: str) -> str:
 
 
 def _is_done(given: Answer[T]) -> bool:
-    """Say whether something was done that must not be; not knowing is not enough."""
+    """Return whether something was done that must not be; not knowing is not enough."""
     if isinstance(given, Unknown):
         raise _Trouble(given.reason)
     return isinstance(given, Done)

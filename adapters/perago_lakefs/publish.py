@@ -44,8 +44,8 @@ def publish(client: Client, plan: PublishPlan) -> CommitRef:
 def _merge(client: Client, plan: PublishPlan) -> CommitRef:
     """Add one commit to the target whose only parent is its head (S-04)."""
     source = plan.name or plan.commit
-    said = {hook.EXPECTED: plan.expected, hook.STAGED: plan.commit}
-    return client.merge(plan.target.repository, source, plan.target.branch, f"Publish {source}", said)
+    metadata = {hook.EXPECTED: plan.expected, hook.STAGED: plan.commit}
+    return client.merge(plan.target.repository, source, plan.target.branch, f"Publish {source}", metadata)
 
 
 def _relocate(client: Client, plan: PublishPlan) -> CommitRef:

@@ -53,11 +53,11 @@ class LakeFSStore(RunBranches):
         return self._answer(lambda client: client.commit(repository, ref) if _is_commit_id(ref) else None)
 
     def read(self, repository: str, ref: CommitRef) -> Source:
-        """Give the reader of an immutable commit."""
+        """Return the reader of an immutable commit."""
         return LakeFSSource(self._connection, repository, ref)
 
     def sink(self, target: Target, name: str) -> Sink:
-        """Give the writer of a staging name."""
+        """Return the writer of a staging name."""
         return LakeFSSink(self._connection, target.repository, name)
 
     def open_staging(self, target: Target, name: str, at: CommitRef) -> Answer[None]:
@@ -71,9 +71,9 @@ class LakeFSStore(RunBranches):
 
         def work(client: Client) -> StagedRef | None:
             # The name makes the commit's id unique: executions that stage the same within a second still differ.
-            said = {"perago_name": _staging_name(name)}
+            metadata = {"perago_name": _staging_name(name)}
             try:
-                made = client.commit_branch(target.repository, name, message, said)
+                made = client.commit_branch(target.repository, name, message, metadata)
             except Problem as problem:
                 if is_without_changes(problem):
                     return None
@@ -144,7 +144,7 @@ class LakeFSStore(RunBranches):
         return self._answer(lambda client: client.delete_branch(target.repository, branch_of_a_run(target)))
 
     def history(self, target: Target, limit: int = 100, at: CommitRef | None = None) -> Answer[tuple[Commit, ...]]:
-        """Give the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""
+        """Return the target's commits by first parent, newest first; ``at``: from this one down, not from the head."""
 
         def work(client: Client) -> tuple[Commit, ...]:
             start = target.branch if at is None else _commit_id(at)
@@ -171,7 +171,7 @@ class LakeFSStore(RunBranches):
 
 
 def _branch_name(name: str) -> str:
-    """Give a name that a branch may have, or refuse."""
+    """Return a name that a branch may have, or refuse."""
     if _BRANCH.fullmatch(name) is None:
         message = f"{name!r} is no branch name on lakeFS: use letters, digits, '_' and '-', at most 220"
         raise NotDoneError(message)
@@ -179,7 +179,7 @@ def _branch_name(name: str) -> str:
 
 
 def _staging_name(name: str) -> str:
-    """Give a name that is ours to write and delete, or refuse: a target is moved by publishing only."""
+    """Return a name that is ours to write and delete, or refuse: a target is moved by publishing only."""
     if not is_staging_name(name):
         message = f"{name!r} is no staging name: only names made for an execution are written, committed or deleted"
         raise NotDoneError(message)
@@ -187,12 +187,12 @@ def _staging_name(name: str) -> str:
 
 
 def _is_commit_id(ref: str) -> bool:
-    """Say whether this is the full id of a commit. A branch name is none: it means whatever it is at by then."""
+    """Return whether this is the full id of a commit. A branch name is none: it means whatever it is at by then."""
     return _COMMIT.fullmatch(ref) is not None
 
 
 def _commit_id(ref: str) -> CommitRef:
-    """Give the full id of a commit, or refuse."""
+    """Return the full id of a commit, or refuse."""
     if not _is_commit_id(ref):
         message = f"{ref!r} is no commit id: give the 64 digits of a commit, since a branch may move meanwhile"
         raise NotDoneError(message)

@@ -29,12 +29,12 @@ def _lines(told: Story) -> Iterator[str]:
 
 def _step(scene: Scene) -> str:
     rows = f" [{' '.join(row.id for row in scene.rows)}]" if scene.rows else ""
-    said = _safe(f"{scene.number}. {scene.says}{rows}")
+    label = _safe(f"{scene.number}. {scene.says}{rows}")
     if not scene.peer:
-        return f"Note over {_id(scene.lane)}: {said}"
+        return f"Note over {_id(scene.lane)}: {label}"
     # A publication is sent and not waited for here: it lands when the store gets to it. Questions are dotted.
     arrow = "-)" if scene.peer == STORE and scene.label[1] == "Publish" else "-->>" if scene.inward else "->>"
-    return f"{_id(scene.lane)}{arrow}{_id(scene.peer)}: {said}"
+    return f"{_id(scene.lane)}{arrow}{_id(scene.peer)}: {label}"
 
 
 def _id(lane: str) -> str:

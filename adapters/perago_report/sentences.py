@@ -84,8 +84,8 @@ def answer(who: Recording, asked: Command, event: Event) -> str:
     """Say what an execution did and what came of it."""
     reason = shortened(str(getattr(event, "reason", "")))
     if type(event) not in asked.answers.all():
-        told = _INTERRUPTS.get(type(event), type(event).__name__)
-        return f"{told}: {reason.partition(';')[0]}" if reason else told
+        event_name = _INTERRUPTS.get(type(event), type(event).__name__)
+        return f"{event_name}: {reason.partition(';')[0]}" if reason else event_name
     branch = who.attempt.target.branch
     if type(event) in asked.answers.unknown:
         return f"{doing(asked, branch)}: nobody knows whether it was done{f' ({reason})' if reason else ''}"

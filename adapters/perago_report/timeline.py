@@ -116,9 +116,9 @@ def _fired(moment: Moment) -> tuple[Fired, ...]:
     if not isinstance(moment, Stepped):
         return ()
     record = moment.record
-    told = type(record.event).__name__
+    event_name = type(record.event).__name__
     note = _NOTES.get(record.row, "")
-    return (Fired(record.row, moment.who.name, told, record.phase, record.next, note),)
+    return (Fired(record.row, moment.who.name, event_name, record.phase, record.next, note),)
 
 
 def _scenes(snapshots: Sequence[_Snapshot], where: Mapping[str, Position], seen: Seen) -> tuple[Scene, ...]:

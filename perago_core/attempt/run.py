@@ -116,7 +116,7 @@ def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
 
 
 def _is_below(x: Execution, intent: ledger.Intent | None) -> bool:
-    """Say whether an open intent is a lower twin's: our claim or its revocation keeps it from publishing after us.
+    """Return whether an open intent is a lower twin's: our claim or its revocation keeps it from publishing after us.
 
     Whoever adopts goes on then, and finds what the twin has published when it sees the head. To fail instead would cost
     an attempt for each time two twins meet.
@@ -340,7 +340,7 @@ class Execution:
 
     @property
     def attempt(self) -> Attempt:
-        """Give what was pinned."""
+        """Return what was pinned."""
         return self.state.subject
 
     def dialogue(self) -> Generator[Call, Answer[Any], AttemptState]:
@@ -372,7 +372,7 @@ class Execution:
         return self.state
 
     def interruption(self) -> Event | None:
-        """Give what came from outside, if anything did."""
+        """Return what came from outside, if anything did."""
         return self.interrupts(self.state) if self.interrupts is not None else None
 
     def asks_until(self) -> float:
@@ -415,6 +415,6 @@ class Execution:
         return None if held else m.LeaseLost(self.keeper.why)
 
     def lease_until(self) -> float:
-        """Give the lease's local deadline, or no limit where no lease is needed."""
+        """Return the lease's local deadline, or no limit where no lease is needed."""
         held = None if self.keeper is None else self.keeper.held
         return float("inf") if held is None else held.until

@@ -273,7 +273,7 @@ if TYPE_CHECKING:
 else:
 
     def learn(known: Known, **changes: object) -> Known:
-        """Give what is known once this is known too.
+        """Return what is known once this is known too.
 
         Most events teach something, so this is the hot path of ``step``. ``attrs.evolve`` reads and sets every field
         one by one; copying the dictionary takes a quarter of its time.
@@ -313,7 +313,7 @@ def is_current(attempt: Attempt, snapshot: TaskSnapshot | None) -> bool:
 
 
 def is_accepted(attempt: Attempt, snapshot: TaskSnapshot | None) -> bool:
-    """Say whether the orchestrator took this execution's result, by its nonce and never by its status alone (T-F3)."""
+    """Whether the orchestrator took this execution's result, by its nonce and never by its status alone (T-F3)."""
     return (
         snapshot is not None
         and snapshot.status is TaskStatus.COMPLETED
@@ -322,7 +322,7 @@ def is_accepted(attempt: Attempt, snapshot: TaskSnapshot | None) -> bool:
 
 
 def accepted_by(claims: Iterable[Claim], snapshot: TaskSnapshot | None) -> tuple[CommitRef, str] | None:
-    """Give what the orchestrator took as the result of a task, if it did and the claims leave no doubt what it was.
+    """Return what the orchestrator took as the result of a task, if it did and the claims leave no doubt what it was.
 
     The result of every attempt of the logical task, and of every twin, is this one: it is accepted, and it stays.
 
@@ -343,28 +343,28 @@ def accepted_by(claims: Iterable[Claim], snapshot: TaskSnapshot | None) -> tuple
 
 
 def rival(attempt: Attempt, claims: Iterable[Claim]) -> Claim | None:
-    """Give the newest claim of another execution, if it is as new as this attempt: that one publishes, not we."""
+    """Return the newest claim of another execution, if it is as new as this attempt: that one publishes, not we."""
     above = (claim for claim in claims if claim.number >= attempt.number and claim.execution != attempt.execution)
     return max(above, key=lambda claim: claim.number, default=None)
 
 
 def is_ours(attempt: Attempt, claim: Claim | None) -> bool:
-    """Say whether a claim is this execution's, by its nonce: existence proves nothing (T-W9)."""
+    """Return whether a claim is this execution's, by its nonce: existence proves nothing (T-W9)."""
     return claim is not None and claim.execution == attempt.execution
 
 
 def intents_are_clear(attempt: Attempt, event: m.IntentsSettled) -> bool:
-    """Say whether no intent of the target is open and the cluster still uses the policy the attempt started with."""
+    """Return whether no intent of the target is open and the cluster still uses the policy the attempt started with."""
     return not event.unresolved and event.epoch == attempt.epoch
 
 
 def work_of(known: Known) -> StagedRef | None:
-    """Give the commit the attempt stands up for: its own, or the earlier attempt's it is about to adopt."""
+    """Return the commit the attempt stands up for: its own, or the earlier attempt's it is about to adopt."""
     return known.staged or known.found
 
 
 def plan_of(known: Known) -> PublishPlan:
-    """Give the plan that was decided on."""
+    """Return the plan that was decided on."""
     assert isinstance(known.decision, fence.Allowed)
     return known.decision.plan
 

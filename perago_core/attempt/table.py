@@ -385,7 +385,7 @@ class Way(NamedTuple):
     ask: Ask | None
 
     def row(self, name: str, phase: P, event: type[Event]) -> Row:
-        """Give the row for an event in a phase."""
+        """Return the row for an event in a phase."""
         return Row(name + self.suffix, phase, event, self.when, self.next or phase, self.ask)
 
 
@@ -430,7 +430,7 @@ class Outside(NamedTuple):
     lease_lost: Policy = ()
 
     def rows(self, phase: P) -> tuple[Row, ...]:
-        """Give the rows of one phase."""
+        """Return the rows of one phase."""
         return (
             *(way.row(f"AL-{phase.name}", phase, m.AttemptLost) for way in self.attempt_lost),
             *(way.row(f"DE-{phase.name}", phase, m.DeadlineExceeded) for way in self.deadline),

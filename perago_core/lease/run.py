@@ -142,7 +142,7 @@ class Background(Protocol):
     """What keeps a lease alive beside the line of calls that works under it: a thread, or a task of an event loop."""
 
     def lock(self) -> AbstractContextManager[object]:
-        """Give what two lines must hold to change one lease; lines that share a thread need nothing."""
+        """Return what two lines must hold to change one lease; lines that share a thread need nothing."""
         ...
 
     def keep(self, keeper: Keeper) -> None:
@@ -176,7 +176,7 @@ class Keeper:
         return (yield from self._settle(self._feed(m.Ticked(now, self._need))))
 
     def release(self) -> Talk:
-        """Give the lock back and say whether that is certain; a lock that is not held needs no release."""
+        """Return the lock back and say whether that is certain; a lock that is not held needs no release."""
         while self._state.phase is Phase.RENEWAL:
             # The other line has a renewal on its way. Its answer, or the deadline, comes soon.
             yield from pause(RELEASE_PAUSE)
@@ -193,7 +193,7 @@ class Keeper:
 
     @property
     def kept(self) -> bool:
-        """Say whether the lock is held and somebody still works under it."""
+        """Return whether the lock is held and somebody still works under it."""
         return self.held is not None and not self._let_go
 
     @property
@@ -203,12 +203,12 @@ class Keeper:
 
     @property
     def held(self) -> m.LeaseHold | None:
-        """Give what is held, or ``None``."""
+        """Return what is held, or ``None``."""
         return hold(self._state)
 
     @property
     def end(self) -> LeaseEnd | None:
-        """Give how it ended, or ``None``."""
+        """Return how it ended, or ``None``."""
         ended = outcome(self._state)
         return None if ended is None else ended.end
 

@@ -94,7 +94,7 @@ LeaseState: TypeAlias = State[LeaseRequest, LeaseKnown]
 
 
 def record_of(request: LeaseRequest, known: LeaseKnown) -> m.TokenRecord:
-    """Give the record that is ours while the lock is."""
+    """Return the record that is ours while the lock is."""
     return m.TokenRecord(known.token, request.owner, released=False)
 
 
@@ -208,7 +208,7 @@ class LeaseOutcome(Value):
 
 
 def hold(state: LeaseState) -> LeaseHold | None:
-    """Give what is held; ``None`` unless the lock is ours. Its ``until`` must still be compared with the time."""
+    """Return what is held; ``None`` unless the lock is ours. Its ``until`` must still be compared with the time."""
     if state.phase not in {Phase.HELD, Phase.RENEWAL}:
         return None
     known = state.known

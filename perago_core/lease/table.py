@@ -108,7 +108,7 @@ def mark_released(request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.
 
 @asks(m.Revoke)
 def revoke(_request: LeaseRequest, known: LeaseKnown, _event: Event) -> m.Revoke:
-    """Give the lease back."""
+    """Return the lease back."""
     return m.Revoke(known.lease)
 
 

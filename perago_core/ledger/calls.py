@@ -181,7 +181,7 @@ def maintained(target: Target, since: CommitRef) -> Talk[tuple[Maintained, ...]]
 
 
 def newest_maintained(target: Target, since: CommitRef) -> Talk[CommitRef]:
-    """Give the commit that accepted maintenance has led to from this one; the same one if there was none.
+    """Return the commit that accepted maintenance has led to from this one; the same one if there was none.
 
     All on the way has the logical content of the first, so a maintenance may begin from the last instead: whoever lost
     a race begins again from the winner (H-12). Where the way parts, because somebody has reset the branch, it ends.

@@ -46,12 +46,12 @@ class SettlementKind(Enum):
 
     @property
     def accepts(self) -> bool:
-        """Say whether the authority took the result and it is where it belongs."""
+        """Return whether the authority took the result and it is where it belongs."""
         return self in {SettlementKind.ACCEPTED, SettlementKind.ROLLED_FORWARD}
 
     @property
     def is_kept_for_good(self) -> bool:
-        """Say whether its records are never collected: an alarm, or the only word that a commit was never accepted."""
+        """Whether its records are never collected: an alarm, or the only word that a commit was never accepted."""
         return self in {SettlementKind.ACCEPTED_LOST, SettlementKind.ABANDONED}
 
 
@@ -75,7 +75,7 @@ class TargetIntent(Value):
 
     @property
     def publishes(self) -> bool:
-        """Say whether a commit of its own is to appear; a no-op at most takes the target back to its input."""
+        """Return whether a commit of its own is to appear; a no-op at most takes the target back to its input."""
         return self.staged is not None
 
 
@@ -125,7 +125,7 @@ class Movement(Value):
 
     @property
     def moves(self) -> bool:
-        """Say whether the two differ."""
+        """Return whether the two differ."""
         return self.before != self.after
 
 

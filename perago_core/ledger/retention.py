@@ -133,7 +133,7 @@ def _collect_one(audit: Audit, entry: Entry, dry_run: bool, with_audit: bool) ->
 
 
 def _is_open(audit: Audit) -> Talk[bool]:
-    """Say whether the intent, or a pointer to it, still stands: then a sweep is not done with it."""
+    """Return whether the intent, or a pointer to it, still stands: then a sweep is not done with it."""
     pointers = (records.open_key(move.target, audit.operation_id) for move in audit.movements)
     for key in (records.intent_key(audit.operation_id), *pointers):
         found = yield from _get(key)
@@ -145,7 +145,7 @@ def _is_open(audit: Audit) -> Talk[bool]:
 
 
 def _maintained(audit: Audit) -> tuple[Entry, ...]:
-    """Give the records that stand if the operation was maintenance; an audit record does not say whether it was."""
+    """Return the records that stand if the operation was maintenance; an audit record does not say whether it was."""
     moved = [(move.target, Maintained(move.before, move.after)) for move in audit.movements if move.after is not None]
     return tuple(Entry(records.maintained_key(target, record), encode(record)) for target, record in moved)
 

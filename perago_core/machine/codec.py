@@ -91,7 +91,7 @@ def load(data: Json, kind: type[V]) -> V:
 
 
 def plain(value: object) -> Json:
-    """Give a value as what JSON can hold, without the schema version."""
+    """Return a value as what JSON can hold, without the schema version."""
     if _is_state(value):
         return _plain_state(value)
     if isinstance(value, Value):
@@ -124,7 +124,7 @@ def tag(kind: type) -> str:
 
 @cache
 def registry() -> Mapping[str, type[Value]]:
-    """Give every type that can be stored, by its name."""
+    """Return every type that can be stored, by its name."""
     for package in (*_MACHINES, "ledger", "fence", "results", "budget", "machine.trace", "measured"):
         import_module(f"perago_core.{package}")
     found: dict[str, type[Value]] = {}
@@ -173,7 +173,7 @@ def _state(data: dict[str, Json]) -> State[Any, Any]:
 
 
 def _kinds(definition: Definition[Any, Any]) -> tuple[type[Value], type[Value]]:
-    """Give the types of a machine's subject and of what it knows, as its opening declares them."""
+    """Return the types of a machine's subject and of what it knows, as its opening declares them."""
     subject, opened = get_type_hints(definition.opening).values()
     return subject, get_args(opened)[1]
 
@@ -206,8 +206,8 @@ def _hints(kind: type[Value]) -> Mapping[str, Any]:
 
 def _exactly(given: dict[str, Json], wanted: set[str], name: str) -> None:
     if set(given) != wanted:
-        told = f"{name} has the fields {sorted(wanted)}, not {sorted(given)}"
-        _fail(f"{told}: was it written by a newer release? Then use that one")
+        problem = f"{name} has the fields {sorted(wanted)}, not {sorted(given)}"
+        _fail(f"{problem}: was it written by a newer release? Then use that one")
 
 
 def _read(hint: Any, data: Json, where: str) -> Any:  # noqa: ANN401  a type annotation and what it describes

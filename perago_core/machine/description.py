@@ -15,7 +15,7 @@ from perago_core.machine.rows import Command, Row
 
 
 def describe(table: Table[Any, Any]) -> dict[str, Any]:
-    """Give the whole machine as what JSON can hold: phases, facts, commands with their answers, rows."""
+    """Return the whole machine as what JSON can hold: phases, facts, commands with their answers, rows."""
     definition = table.definition
     return {
         "machine": definition.name,
@@ -36,7 +36,7 @@ def describe(table: Table[Any, Any]) -> dict[str, Any]:
 
 
 def digest(table: Table[Any, Any]) -> str:
-    """Give a fingerprint of the rows: two tables with the same one take the same rows on the same facts.
+    """Return a fingerprint of the rows: two tables with the same one take the same rows on the same facts.
 
     Notes do not count, being prose; neither does how a fact is read, which is code and is covered by the vectors.
     """

@@ -145,7 +145,7 @@ def _guards_partition(definition: Definition[Any, Any]) -> None:
 
 
 def _leaves(node: Split, path: str = "") -> Iterable[tuple[str, list[Row]]]:
-    """Give the rows of each leaf with the values that lead to it."""
+    """Return the rows of each leaf with the values that lead to it."""
     if isinstance(node, list):
         yield path, node
         return
@@ -188,7 +188,7 @@ class Matcher(Value):
     facts: Mapping[str, Fact]
 
     def __call__(self, subject: object, known: object, event: object) -> bool:
-        """Say whether each fact has one of the values the guard wants."""
+        """Return whether each fact has one of the values the guard wants."""
         return all(self.facts[name].read(subject, known, event) in wanted for name, wanted in self.guard.items())
 
 
@@ -200,7 +200,7 @@ class RowTransition(Transition):
         self.id, self.event, self.ask, self.note = row.id, row.event, row.ask, row.note
 
     def row(self, phases: type[Enum]) -> Row:
-        """Give the row this transition is: its own source, destination and guard. Anything else is refused."""
+        """Return the row this transition is: its own source, destination and guard. Anything else is refused."""
         guards = [each.func.guard for each in self.conditions if isinstance(each.func, Matcher) and each.target]
         if len(guards) != 1 or len(self.conditions) != 1:
             _refuse_transition(self, f"has the conditions {self.conditions}, not one guard")
@@ -285,7 +285,7 @@ class Table(Generic[S, K]):
         return tuple(sorted(event.__name__ for source, event in self._choices if source is phase))
 
     def is_terminal(self, state: State[S, K]) -> bool:
-        """Say whether nothing more can happen."""
+        """Return whether nothing more can happen."""
         return state.phase in self.definition.terminal
 
     def _refuse(self, state: State[S, K], event: Event) -> NoReturn:
@@ -324,7 +324,7 @@ def build_machine(definition: Definition[Any, Any]) -> RowMachine:
 
 
 def read_back(written: Definition[S, K], machine: RowMachine) -> Definition[S, K]:
-    """Give the definition with the rows the machine holds, in the order in which they were written."""
+    """Return the definition with the rows the machine holds, in the order in which they were written."""
     held: dict[str, Row] = {}
     for event in machine.events.values():
         for leaving in event.transitions.values():

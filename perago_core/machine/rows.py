@@ -35,7 +35,7 @@ class Answers(Value):
     repeatable: bool = False
 
     def all(self) -> tuple[type, ...]:
-        """Give every event that may come back."""
+        """Return every event that may come back."""
         return self.done + self.not_done + self.unknown
 
 
@@ -138,7 +138,7 @@ class On(Value):
     note: str = ""
 
     def at(self, phase: Enum) -> Row:
-        """Give the row of this phase."""
+        """Return the row of this phase."""
         return Row(self.id, phase, self.event, self.when, self.next, self.ask, self.note)
 
 
@@ -221,7 +221,7 @@ class Definition(Value, Generic[S, K]):
     )
 
     def lesson(self, phase: Enum, event: type[Event]) -> Callable[[State[S, K], Any], K] | None:
-        """Give what an event teaches in a phase: a decision where one is due; ``None`` if it teaches nothing."""
+        """Return what an event teaches in a phase: a decision where one is due; ``None`` if it teaches nothing."""
         return self.judges.get((phase, event), self.remember.get(event))
 
 

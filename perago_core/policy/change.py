@@ -88,7 +88,7 @@ class Stance(Value):
 
     @property
     def works(self) -> bool:
-        """Say whether new tasks may be taken."""
+        """Return whether new tasks may be taken."""
         return not self.moved and self.change is None
 
 
@@ -102,7 +102,7 @@ class Behind(Value):
 
     @property
     def quiet(self) -> bool:
-        """Say whether nobody works and nothing is open."""
+        """Return whether nobody works and nothing is open."""
         return not (self.workers or self.intents or self.trouble)
 
     def __str__(self) -> str:

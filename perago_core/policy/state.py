@@ -132,7 +132,7 @@ _BACKINGS: Mapping[m.Capability | None, Backing] = {
 
 
 def detected(known: PolicyKnown) -> Backing:
-    """Give the backing this node's own probes speak for: ``locked`` unless one of them proved more."""
+    """Return the backing this node's own probes speak for: ``locked`` unless one of them proved more."""
     return _BACKINGS[known.capability]
 
 
@@ -158,7 +158,7 @@ def proposal(settings: PolicySettings, known: PolicyKnown, why: str = "") -> m.D
 
 
 def fits(policy: Policy, decision: m.Decision) -> bool:
-    """Say whether a node with this policy may follow a decision: ``auto`` follows any, the others what they ask for."""
+    """Whether a node with this policy may follow a decision: ``auto`` follows any, the others what they ask for."""
     match policy:
         case Policy.AUTO:
             return True
@@ -169,7 +169,7 @@ def fits(policy: Policy, decision: m.Decision) -> bool:
 
 
 def backoff(tries: int) -> float:
-    """Give the wait after so many tries, one or more: it doubles until it reaches its maximum (W-05)."""
+    """Return the wait after so many tries, one or more: it doubles until it reaches its maximum (W-05)."""
     return min(BACKOFF_FIRST * 2.0 ** (tries - 1), BACKOFF_MAX)
 
 

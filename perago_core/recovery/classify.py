@@ -63,7 +63,7 @@ class Sighting(Value):
 
 
 def is_input(intent: TargetIntent, accepted: CommitRef | None) -> bool:
-    """Say whether the result of an intent is its input: if no ref was accepted, that of one that publishes nothing."""
+    """Whether the result of an intent is its input: if no ref was accepted, that of one that publishes nothing."""
     return not intent.publishes if accepted is None else accepted == intent.parent
 
 
@@ -79,7 +79,7 @@ def classify(
     trail: Trail,
     accepted: CommitRef | None = None,
 ) -> Sighting:
-    """Give the class of one target.
+    """Return the class of one target.
 
     ``accepted`` is the ref the authority recorded for this very execution, if it did: then it alone says which commit
     is ours. One that merely looks like it is not enough (S-19): two attempts of a deterministic task give equal trees
@@ -173,7 +173,7 @@ def _place(sighting: Sighting, *, accepted: bool) -> str:
 
 
 def is_taken_back_safely(sighting: Sighting) -> bool:
-    """Say whether going back to the input removes the own commit and nothing else."""
+    """Return whether going back to the input removes the own commit and nothing else."""
     parents = () if sighting.head is None else sighting.head.commit.parents
     return sighting.kind is Class.ROLLED_PAST_EXPECTED and parents == (sighting.intent.parent,)
 

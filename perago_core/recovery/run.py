@@ -281,7 +281,7 @@ class Swept(Value):
 
     @property
     def unaccepted(self) -> tuple[RecoveryOutcome, ...]:
-        """Give the outcomes of intents whose commit is the head although nobody accepted it."""
+        """Return the outcomes of intents whose commit is the head although nobody accepted it."""
         return tuple(each for each in self.outcomes if each.unaccepted is not None)
 
     @property

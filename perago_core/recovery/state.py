@@ -162,19 +162,19 @@ REMEMBER: Mapping[type[Event], Callable[[RecoveryState, Any], RecoveryKnown]] = 
 
 
 def the_intent(known: RecoveryKnown) -> Intent:
-    """Give the intent, once it has been read."""
+    """Return the intent, once it has been read."""
     assert known.intent is not None
     return known.intent
 
 
 def the_settlement(known: RecoveryKnown) -> Settlement:
-    """Give the settlement that stands, once there is one."""
+    """Return the settlement that stands, once there is one."""
     assert known.settlement is not None
     return known.settlement
 
 
 def the_plan(known: RecoveryKnown) -> Prepared:
-    """Give the plan that stands, once there is one."""
+    """Return the plan that stands, once there is one."""
     assert known.prepared is not None
     return known.prepared
 
@@ -191,12 +191,12 @@ def sightings(known: RecoveryKnown) -> tuple[Sighting, ...]:
 
 
 def is_accepted(known: RecoveryKnown) -> bool:
-    """Say whether the authority accepted this very execution's result, or a person says so in its place."""
+    """Return whether the authority accepted this very execution's result, or a person says so in its place."""
     return says(known) == "ours"
 
 
 def says(known: RecoveryKnown) -> str:
-    """Give the authority's word; where it has none, or contradicts the intent, a person's, if there is one."""
+    """Return the authority's word; where it has none, or contradicts the intent, a person's, if there is one."""
     said = authority(the_intent(known), known.snapshot)
     return _WORDS[known.word] if known.word is not None and said in {"gone", "unknown"} else said
 
@@ -218,7 +218,7 @@ def proof(known: RecoveryKnown) -> Owners:
 
 
 def workflow_has_ended(known: RecoveryKnown) -> bool:
-    """Say whether no attempt will follow that could replace what this one left."""
+    """Return whether no attempt will follow that could replace what this one left."""
     return known.snapshot is not None and not known.snapshot.workflow_running
 
 
@@ -330,7 +330,7 @@ class Ending(Enum):
 
     @property
     def blocks(self) -> bool:
-        """Say whether nobody may publish to the target until this is resolved.
+        """Return whether nobody may publish to the target until this is resolved.
 
         An unaccepted head does not: a later attempt of its task replaces it, with a claim of its own to a commit that
         may look the same, and a new workflow is not started on it.
@@ -391,7 +391,7 @@ def outcome(state: RecoveryState) -> RecoveryOutcome | None:
 
 
 def _unaccepted(known: RecoveryKnown) -> CommitRef | None:
-    """Give the head that is the intent's own commit, if its task ended unaccepted or nobody knows it any more."""
+    """Return the head that is the intent's own commit, if its task ended unaccepted or nobody knows it any more."""
     if not known.asked or says(known) not in {"dead", "gone"} or proof(known) in {Owners.ACCEPTED, Owners.OPEN}:
         return None
     tips = [each.own.ref for each in sightings(known) if each.own is not None and is_taken_back_safely(each)]
@@ -399,7 +399,7 @@ def _unaccepted(known: RecoveryKnown) -> CommitRef | None:
 
 
 def is_lost(known: RecoveryKnown) -> bool:
-    """Say whether an accepted result is not on its branch: as the settlement has it, or else as it is seen now."""
+    """Return whether an accepted result is not on its branch: as the settlement has it, or else as it is seen now."""
     if known.settlement is not None:
         return known.settlement.kind is SettlementKind.ACCEPTED_LOST
     seen = sightings(known)

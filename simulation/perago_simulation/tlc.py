@@ -349,10 +349,10 @@ def java() -> Path:
 def java_version(path: Path) -> int:
     """Return the major version of a Java, or 0 if it does not run or does not say."""
     try:
-        said = subprocess.run(  # noqa: S603  asking a Java for its version
+        answer = subprocess.run(  # noqa: S603  asking a Java for its version
             [str(path), "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    numbers = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    numbers = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     return int(numbers.group(1)) if numbers else 0

@@ -58,9 +58,13 @@ def _promises(raw: _Columns, clean: _Columns, report: _Columns) -> tuple[Promise
 
 
 def _as_told(ending: Ending, rows: Mapping[str, int]) -> Promise:
-    told = [int(ending.view.output[step]["result"]["rows"]) for step in ("ingest", "clean", "rollup")]
+    reported_rows = [int(ending.view.output[step]["result"]["rows"]) for step in ("ingest", "clean", "rollup")]
     found = ", ".join(f"{each:,}" for each in rows.values())
-    return Promise(f"the branch holds as many rows as the steps said: {found}", told == list(rows.values()), str(told))
+    return Promise(
+        f"the branch holds as many rows as the steps said: {found}",
+        reported_rows == list(rows.values()),
+        str(reported_rows),
+    )
 
 
 def _chart(report: _Columns) -> Chart:

@@ -209,8 +209,8 @@ class _Play:
         running = [each for each in attempts if each.status is TaskStatus.IN_PROGRESS]
         if not running:
             return ""
-        said = [line for line in self.pipelines.log(running[-1].task_id) if line.startswith("progress ")]
-        return f"{running[-1].step}: {said[-1].removeprefix('progress ')}" if said else ""
+        progress_lines = [line for line in self.pipelines.log(running[-1].task_id) if line.startswith("progress ")]
+        return f"{running[-1].step}: {progress_lines[-1].removeprefix('progress ')}" if progress_lines else ""
 
     def _view(self, workflow: str) -> PipelineView:
         view = self.pipelines.view(workflow)
@@ -224,8 +224,8 @@ class _Play:
     def _refusal(self, workflow: str) -> str:
         """Return what the log of the given-up attempt of rollup says in the end."""
         (zombie, *_) = [each for each in self._view(workflow).attempts if each.step == "rollup"]
-        said = self.pipelines.log(zombie.task_id)
-        return next((line for line in said if ": silent, " in line or ": failed, " in line), "")
+        log_lines = self.pipelines.log(zombie.task_id)
+        return next((line for line in log_lines if ": silent, " in line or ": failed, " in line), "")
 
 
 def _create(stack: Stack) -> CommitRef:

@@ -456,7 +456,7 @@ def test_a_no_op_returns_the_target_to_the_input(store: StoreHarness) -> None:
 
 
 def prepared(store: StoreHarness, kind: PlanKind, backing: Backing) -> PublishPlan:
-    """Give a plan of this kind whose moment has not come yet."""
+    """Return a plan of this kind whose moment has not come yet."""
     if kind is PlanKind.MERGE:
         attempt = attempt_at(store.create(MAIN, FIRST), backing=backing)
         return plan_for(store, attempt, stage(store, attempt, {"data/a.txt": b"mine"}))

@@ -21,7 +21,7 @@ from perago_lakefs.objects.read import listed
 
 
 def folder_of(folder: str, write: str) -> str:
-    """Give the folder of one write, or refuse one at the root of the branch."""
+    """Return the folder of one write, or refuse one at the root of the branch."""
     if not folder.endswith("/") or not folder.strip("/"):
         raise NotDoneError(f"expected a folder below the root of the branch, found {folder!r}: name the data set")
     return writable(f"{folder}{write}/")
@@ -43,7 +43,7 @@ class GatewayArea:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Give what S3A must be told. Spark hides values whose names speak of keys and secrets."""
+        """Return what S3A must be told. Spark hides values whose names speak of keys and secrets."""
         return {
             "fs.s3a.endpoint": self.connection.url,
             "fs.s3a.endpoint.region": "us-east-1",

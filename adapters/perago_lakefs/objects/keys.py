@@ -12,12 +12,12 @@ from perago_lakefs.hook import FOLDER
 
 
 def is_hidden(path: str) -> bool:
-    """Say whether a key belongs to the server."""
+    """Return whether a key belongs to the server."""
     return path.startswith(FOLDER)
 
 
 def readable(path: str) -> str:
-    """Give a key or a prefix back that may be read, however odd; refuse what belongs to the server."""
+    """Return a key or a prefix back that may be read, however odd; refuse what belongs to the server."""
     if is_hidden(path):
         raise NotDoneError(
             f"expected a path outside {FOLDER}, found {path[:80]!r}: what is there belongs to the server"
@@ -26,14 +26,14 @@ def readable(path: str) -> str:
 
 
 def removable(path: str) -> str:
-    """Give a key back that may be deleted, however odd, so that an overwrite can also clear what others left."""
+    """Return a key back that may be deleted, however odd, so that an overwrite can also clear what others left."""
     if not path:
         raise NotDoneError("expected a path, found an empty one")
     return readable(path)
 
 
 def writable(path: str) -> str:
-    """Give a key back that may be written: it becomes a file on somebody's disk. One ``/`` at the end is a marker."""
+    """Return a key back that may be written: it becomes a file on somebody's disk. One ``/`` at the end is a marker."""
     problem = problem_of(path)
     if problem is not None:
         raise NotDoneError(f"the path {path[:80]!r} cannot be stored: {problem}")

@@ -84,7 +84,7 @@ class _Stream(io.RawIOBase):
         return len(chunk)
 
     def close(self) -> None:
-        """Give the connection back if everything was read, and end it if not."""
+        """Return the connection back if everything was read, and end it if not."""
         if not self.closed:
             self._response.close()
         super().close()

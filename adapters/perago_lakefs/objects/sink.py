@@ -87,7 +87,7 @@ class LakeFSSink:
         return answer(client, work)
 
     def native_area(self, folder: str, write: str) -> Answer[GatewayArea]:
-        """Give a folder of the scratch branch to Spark's own writer, for one write of the data set in ``folder``."""
+        """Return a folder of the scratch branch to Spark's own writer, for one write of the data set in ``folder``."""
         client = Client(self.connection)
 
         def work() -> GatewayArea:
@@ -102,7 +102,7 @@ class LakeFSSink:
         return Branch(client, self.repository, self.name)
 
     def _scratch(self, client: Client) -> Branch:
-        """Give the scratch branch; each process sees once that there is one."""
+        """Return the scratch branch; each process sees once that there is one."""
         staging = self._staging(client)
         scratch = scratch_name(staging.name)
         if not client.session.has_seen(self.repository, scratch):

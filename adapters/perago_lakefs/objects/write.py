@@ -112,7 +112,7 @@ class _Digest:
 
     @property
     def value(self) -> str:
-        """Give the digest of what was read since the beginning."""
+        """Return the digest of what was read since the beginning."""
         return self._found.hexdigest()
 
 

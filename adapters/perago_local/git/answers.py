@@ -46,8 +46,8 @@ def described(problem: Exception) -> str:
 
     libgit2 has no words for what the system told it but the system's own.
     """
-    said = f"{type(problem).__name__}: {problem}"
+    text = f"{type(problem).__name__}: {problem}"
     for number, advice in _OF_THE_SYSTEM.items():
-        if os.strerror(number) in said:
-            return f"{said}. {advice}"
-    return said if isinstance(problem, OSError | ValueError) else f"{said}. {DAMAGED}"
+        if os.strerror(number) in text:
+            return f"{text}. {advice}"
+    return text if isinstance(problem, OSError | ValueError) else f"{text}. {DAMAGED}"

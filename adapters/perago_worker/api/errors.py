@@ -33,5 +33,5 @@ class InputError(ExplainedError, ValueError):
 
 def said(error: BaseException) -> str:
     """Name an exception as people write it: its type and, if it says anything, its words."""
-    words = str(error).strip()
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+    message = str(error).strip()
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

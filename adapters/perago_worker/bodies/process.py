@@ -65,19 +65,19 @@ class Running:
     def begins(self, within: float) -> bool:
         """Wait for the guard to say who it is; ``False`` if it does not."""
         self._line.settimeout(within)
-        said = bytearray()
+        output = bytearray()
         try:
-            while not said.endswith(b"\n"):
+            while not output.endswith(b"\n"):
                 more = self._line.recv(1)
                 if not more:
                     return False
-                said += more
+                output += more
         except OSError:
             return False
         finally:
             self._line.settimeout(None)
         with suppress(OSError):  # gone again already
-            self._guard = system.handle_of(int(said))
+            self._guard = system.handle_of(int(output))
         return True
 
     def stop(self, reason: str) -> None:

@@ -57,7 +57,7 @@ def signal_group(leader: int, number: signal.Signals) -> None:
 
 
 def handle_of(pid: int) -> int | None:
-    """Give a descriptor of a process, which is no later one of the same number; ``None``: there is no such thing."""
+    """Return a descriptor of a process, which is no later one of the same number; ``None``: there is no such thing."""
     return os.pidfd_open(pid) if sys.platform == "linux" else None
 
 

@@ -105,15 +105,15 @@ def _only(found: list[RunLine], named: str) -> RunLine:
     if not found:
         raise CommandError(f"there is no run {named!r}; {_LISTS_THEM}")
     if len(found) > 1:
-        told = (f"{each.workflow_id} ({each.status.lower()}, {ago(each.started_at)})" for each in found)
-        raise CommandError(_several(named, told))
+        candidates = (f"{each.workflow_id} ({each.status.lower()}, {ago(each.started_at)})" for each in found)
+        raise CommandError(_several(named, candidates))
     return found[0]
 
 
 def _several(named: str, found: Iterable[str]) -> str:
-    told = list(found)
-    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
-    return f"{named!r} could be {', '.join(told[:_LISTED])}{more}; name one of them"
+    candidates = list(found)
+    more = f" and {len(candidates) - _LISTED} more" if len(candidates) > _LISTED else ""
+    return f"{named!r} could be {', '.join(candidates[:_LISTED])}{more}; name one of them"
 
 
 def _view(pipelines: Pipelines, line: RunLine) -> PipelineView:

@@ -32,10 +32,10 @@ def logs(
     pipelines = project_of(context).pipelines()
     found = find_attempts(pipelines, what)
     if not follow:
-        told = [(each, line) for each in found.attempts for line in pipelines.log(each.task_id)]
+        log_lines = [(each, line) for each in found.attempts for line in pipelines.log(each.task_id)]
         if as_json:
-            print_json([describe_log_line(*each) for each in told])
-        for each in () if as_json else told:
+            print_json([describe_log_line(*each) for each in log_lines])
+        for each in () if as_json else log_lines:
             _print(*each)
         return
     _follow(pipelines, found, as_json=as_json)

@@ -111,14 +111,14 @@ def _settle_definition(project: Project, pipelines: Pipelines, name: str, pipeli
     fields = pipelines.unlike(name, pipeline)
     if not fields:
         return
-    told = f"pipeline {name} is registered otherwise than declared: {', '.join(fields)}"
+    problem = f"pipeline {name} is registered otherwise than declared: {', '.join(fields)}"
     match project.settings.orchestrator.on_drift:
         case "register":
             pipelines.define(name, pipeline)
         case "warn":
-            messages.print(f"[yellow]warning:[/yellow] {told}; what is registered runs")
+            messages.print(f"[yellow]warning:[/yellow] {problem}; what is registered runs")
         case "fail":
-            raise CommandError(f"{told}. `perago pipeline register {name}` registers what is declared")
+            raise CommandError(f"{problem}. `perago pipeline register {name}` registers what is declared")
 
 
 def _warn_of_rivals(project: Project, pipelines: Pipelines, target: Target) -> None:

@@ -25,15 +25,15 @@ def timeline(
 ) -> None:
     """Tell a run step by step, from the traces of its workers: who asked for what, what was answered, what then."""
     project = project_of(context)
-    told = story_of(project, what)
+    story = story_of(project, what)
     if html is not None:
-        write_page(told, html)
+        write_page(story, html)
         messages.print(f"wrote {html}: open it in a browser and step with the arrow keys")
     if as_json:
-        print_json(_data(told))
+        print_json(_data(story))
     elif html is None:
-        _print(told)
-    raise typer.Exit(1 if told.breaks else 0)
+        _print(story)
+    raise typer.Exit(1 if story.breaks else 0)
 
 
 def story_of(project: Project, what: str) -> Story:
@@ -44,10 +44,10 @@ def story_of(project: Project, what: str) -> Story:
     of_one_step = {each.step for each in found.attempts} if len(found.attempts) < len(view.attempts) else set[str]()
     task = f"{view.workflow_id}/{of_one_step.pop()}" if len(of_one_step) == 1 else ""
     try:
-        told = tell_run(project.settings.worker.trace, project.stack.store, view, task)
+        story = tell_run(project.settings.worker.trace, project.stack.store, view, task)
     except TimelineError as error:
         raise CommandError(str(error)) from None
-    return told
+    return story
 
 
 def write_page(told: Story, file: Path) -> None:

@@ -415,7 +415,7 @@ class Settings(_Section):
 
 
 def rolls_back(settings: Settings, target: Target) -> bool:
-    """Say whether what failed runs left unaccepted on a target is taken back; not if one of its pipelines says no."""
+    """Whether what failed runs left unaccepted on a target is taken back; not if one of its pipelines says no."""
     return all(
         each.roll_back_failed for each in settings.pipelines.values() if Target(each.repository, each.branch) == target
     )

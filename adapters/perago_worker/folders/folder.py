@@ -91,8 +91,8 @@ class Folder:
         """Say what changed: how many files, of how many bytes, and how many are gone."""
         work = str(self.sandbox.work)
         written = sum(os.stat(f"{work}/{name}").st_size for name in changes.written)  # noqa: PTH116  thousands
-        told = f"wrote {len(changes.written):,} file(s), {written:,} bytes"
-        return f"{told}; deleted {len(changes.deleted):,}" if changes.deleted else told
+        summary = f"wrote {len(changes.written):,} file(s), {written:,} bytes"
+        return f"{summary}; deleted {len(changes.deleted):,}" if changes.deleted else summary
 
     def upload(self, changes: Changes, sink: Sink, *, width: int, moved: MovedListener = nobody) -> int:
         """Send what changed, and only that; then make it visible. Give the number of requests.

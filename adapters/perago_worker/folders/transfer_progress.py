@@ -37,12 +37,12 @@ def nobody(_moved: Moved) -> None:
 
 def paced(listener: MovedListener, pause: float = 0.1) -> MovedListener:
     """Tell somebody of the end, and before that only now and then: a transfer has a step for each block."""
-    told = -math.inf
+    last_shown = -math.inf
 
     def tell(moved: Moved) -> None:
-        nonlocal told
-        if moved.files == moved.of_files or time.monotonic() - told >= pause:
-            told = time.monotonic()
+        nonlocal last_shown
+        if moved.files == moved.of_files or time.monotonic() - last_shown >= pause:
+            last_shown = time.monotonic()
             listener(moved)
 
     return tell

@@ -117,7 +117,7 @@ def package_found(name: str, lowest: tuple[int, ...], below: tuple[int, ...], fi
 
 
 def _isolation(settings: Settings) -> Finding:
-    """Say whether bodies see the worker's files."""
+    """Return whether bodies see the worker's files."""
     wanted, what = settings.worker.isolation, "isolation of bodies"
     obstacle = None if wanted == "never" else isolation.trouble()
     if wanted == "never":
@@ -209,8 +209,8 @@ def _budget(settings: Settings, tasks: Callable[[], Mapping[str, TaskDefinition]
         reverse=True,
     )
     if slowest:
-        told = ", ".join(f"{each.call} {shown(each.quantile(0.99))}" for each in slowest[:3])
-        yield Finding("calls", fine=True, found=f"slowest by p99: {told}")
+        slow_calls = ", ".join(f"{each.call} {shown(each.quantile(0.99))}" for each in slowest[:3])
+        yield Finding("calls", fine=True, found=f"slowest by p99: {slow_calls}")
     with suppress(Exception):  # that the tasks cannot be imported is said elsewhere
         for each in tasks().values():
             for warning in budget.warnings(each.response_timeout):
@@ -237,11 +237,11 @@ def _lease(budget: PublishBudget, found: Mapping[str, CallTimes]) -> Finding:
     fitting = fitted(budget, found).lease_ttl
     fits = fitting == budget.lease_ttl
     renewal = found.get(RENEWAL, CallTimes(RENEWAL)).quantile(0.99)
-    told = (
+    detail = (
         f"fence 3, revocation and barrier take {safeguards(found):.1f} s (p99) under a lease of {budget.lease_ttl:g} "
         f"s, of which {budget.lease_ttl - budget.lease_margin:g} s count; renewals beside them take {shown(renewal)}"
     )
-    return Finding("lease", fine=fits, found=told, fix="" if fits else f"set in [budget]: lease_ttl = {fitting:g}")
+    return Finding("lease", fine=fits, found=detail, fix="" if fits else f"set in [budget]: lease_ttl = {fitting:g}")
 
 
 def _caution(coordination: Coordination) -> str:

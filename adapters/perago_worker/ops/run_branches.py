@@ -100,7 +100,7 @@ def written_targets(stack: Stack, settings: Settings) -> tuple[Target, ...]:
 
 
 def is_gone(store: Store, target: Target) -> bool:
-    """Say whether this is the branch of a run, and the store says that there is none (any more)."""
+    """Return whether this is the branch of a run, and the store says that there is none (any more)."""
     found = store.head(target) if run_of(target.branch) is not None else None
     return isinstance(found, Done) and found.value is None
 

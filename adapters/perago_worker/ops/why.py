@@ -165,21 +165,23 @@ def _maker(stack: Stack, target: Target, commit: Commit, unknown: list[str]) -> 
     named = _MESSAGE.fullmatch(message.partition("\n")[0])
     if named is None:
         return None
-    said = said_in(message)
+    trailers = said_in(message)
     claims = stack.store.claims(target, named["logical"])
     if not isinstance(claims, Done):
         unknown.append(f"what the claims of {named['logical']} say: {claims.reason}")
     proved = any(
         each.task_id == named["task"]
-        and each.execution == said.get(EXECUTION)
+        and each.execution == trailers.get(EXECUTION)
         and each.tree == commit.tree
         and commit.parents[:1] == (each.parent,)
         for each in (claims.value if isinstance(claims, Done) else ())
     )
     evidence = ("claim",) if proved else ()
-    if CODE not in said:
+    if CODE not in trailers:
         unknown.append("its code: the commit holds no digest of it")
-    return Maker(named["logical"], named["task"], int(named["number"]), said.get(EXECUTION), said.get(CODE), evidence)
+    return Maker(
+        named["logical"], named["task"], int(named["number"]), trailers.get(EXECUTION), trailers.get(CODE), evidence
+    )
 
 
 def _message(stack: Stack, target: Target, commit: Commit, unknown: list[str]) -> str:
@@ -223,19 +225,19 @@ def _audit(stack: Stack, maker: Maker, unknown: list[str]) -> Audit | None:
 
 
 def _with_evidence(maker: Maker, commit: Commit, audit: Audit | None, view: PipelineView | None) -> Maker:
-    said = [*maker.evidence]
+    evidence = [*maker.evidence]
     if audit is not None and audit.task_id == maker.task_id and any(m.after == commit.ref for m in audit.movements):
-        said.append("ledger")
+        evidence.append("ledger")
     attempts = () if view is None else view.attempts
     if any(each.task_id == maker.task_id and each.ref == commit.ref for each in attempts):
-        said.append("orchestrator")
-    return Maker(maker.logical_task, maker.task_id, maker.number, maker.execution, maker.code, tuple(said))
+        evidence.append("orchestrator")
+    return Maker(maker.logical_task, maker.task_id, maker.number, maker.execution, maker.code, tuple(evidence))
 
 
 def _accepted(
     commit: Commit, maker: Maker, audit: Audit | None, view: PipelineView | None, unknown: list[str]
 ) -> bool | None:
-    """Say whether a result with this commit was accepted, of the attempt that made it or of one that adopted it."""
+    """Return whether a result with this commit was accepted, of the attempt that made it or of one that adopted it."""
     taken = [] if view is None else [each for each in view.attempts if each.status is TaskStatus.COMPLETED]
     if any(each.ref == commit.ref for each in taken):
         return True

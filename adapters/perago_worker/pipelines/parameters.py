@@ -41,7 +41,7 @@ def complete(pipeline: str, declared: Mapping[str, ParamSettings], given: Mappin
 
 
 def fits(kind: str, value: object) -> bool:
-    """Say whether a value is of a declared type; a date is text as JSON writes it."""
+    """Return whether a value is of a declared type; a date is text as JSON writes it."""
     if kind == "date":
         return isinstance(value, str) and _day(value) is not None
     return isinstance(value, _KINDS[kind]) and (kind == "bool" or not isinstance(value, bool))

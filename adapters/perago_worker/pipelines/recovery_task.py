@@ -72,8 +72,8 @@ def recovery_of(
         if swept.value.alarms:
             raise TaskTerminalError(f"an accepted result is lost on {target}: {'; '.join(swept.value.alarms)}")
         if swept.value.unresolved:
-            told = "; ".join(f"{each.operation_id}: {each.next_action}" for each in swept.value.outcomes)
-            raise TaskTerminalError(f"{target} needs a person: {told}. Look with `perago recover {target}`")
+            advice = "; ".join(f"{each.operation_id}: {each.next_action}" for each in swept.value.outcomes)
+            raise TaskTerminalError(f"{target} needs a person: {advice}. Look with `perago recover {target}`")
         ended = {each.operation_id: each.ending.value for each in swept.value.outcomes}
         return Settlement(target=str(target), settled=ended)
 

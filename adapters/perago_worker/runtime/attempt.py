@@ -174,7 +174,7 @@ class Runtime:
         return evolve(place, workspace=evolve(place.workspace, ref=found.value))
 
     def _interruption(self, state: AttemptState, heart: Heartbeat) -> Event | None:
-        """Give what ends an attempt from outside. What may have been published is seen through, stop or no stop."""
+        """Return what ends an attempt from outside. What may have been published is seen through, stop or no stop."""
         if state.phase in AFTER_REPORT:
             return None
         if self.stopped.why is None or state.phase in FROM_PUBLICATION:

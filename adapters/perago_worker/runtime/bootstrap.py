@@ -65,13 +65,13 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
 
 def _telling(resolving: Dialogue[T]) -> Dialogue[T]:
     """Tell what the first probe without a result says: it may name what to do, and thirty of them take a minute."""
-    told = False
+    warned = False
     try:
         call = next(resolving)
         while True:
             answer = yield call
-            if call.method == "probe" and not isinstance(answer, Done) and not told:
-                told = True
+            if call.method == "probe" and not isinstance(answer, Done) and not warned:
+                warned = True
                 log.warning("the store is not proved able to fence, and will be probed again: %s", answer.reason)
             call = resolving.send(answer)
     except StopIteration as end:

@@ -148,11 +148,11 @@ class WatchedOrchestrator:
 
 def failpoint_from(environment: Callable[[str], str | None] = os.environ.get) -> FailpointSignal | Witness | None:
     """Read what the environment asks for, if anything."""
-    words = environment(VARIABLE)
-    if not words:
+    setting = environment(VARIABLE)
+    if not setting:
         return None
-    verb, _space, rest = words.partition(" ")
-    return Witness(Path(rest)) if verb == "list" and rest else FailpointSignal.parse(words)
+    verb, _space, rest = setting.partition(" ")
+    return Witness(Path(rest)) if verb == "list" and rest else FailpointSignal.parse(setting)
 
 
 def watched(orchestrator: ManagedOrchestrator, watcher: FailpointSignal | Witness | None) -> ManagedOrchestrator:

@@ -98,7 +98,7 @@ class Heartbeat:
         return isinstance(self._orchestrator.extend(self._attempt), Done)
 
     def _too_late(self, now: float) -> None:
-        """Give an attempt up that may not publish any more; ``soft`` knows no such deadline, and who reads none."""
+        """Return an attempt up that may not publish any more; ``soft`` knows no such deadline, and who reads none."""
         if self._attempt.read_only or self._attempt.backing is Backing.SOFT:
             return
         self._lose(

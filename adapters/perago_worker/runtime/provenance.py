@@ -24,7 +24,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def code_digests(tasks: Iterable[TaskDefinition]) -> dict[str, str]:
-    """Give the digest of each task's code, by the task's name; none for code without a source."""
+    """Return the digest of each task's code, by the task's name; none for code without a source."""
     digests = {each.module: code_digest(each.module) for each in tasks}
     return {each.name: found for each in tasks if (found := digests[each.module])}
 
@@ -54,9 +54,9 @@ def code_digest(module: str) -> str:
 
 
 def attributed(store: Store, attempt: Attempt, code: str) -> Store:
-    """Give the store, whose commits say of themselves what made them."""
-    said = {EXECUTION: attempt.execution, INPUT: attempt.input, **({CODE: code} if code else {})}
-    made: Any = _Attributed(store, said)
+    """Return the store, whose commits say of themselves what made them."""
+    trailers = {EXECUTION: attempt.execution, INPUT: attempt.input, **({CODE: code} if code else {})}
+    made: Any = _Attributed(store, trailers)
     found: Store = made
     return found
 

@@ -136,9 +136,9 @@ class Endpoints:
         for task, _, count in asked:
             if task not in attempts or not count.isdecimal():
                 raise CommandError(f"expected attempts of {view.workflow_id} as TASK:LINES; found {task}:{count}")
-            told = pipelines.log(task)[int(count) :]
-            taken = told[: _LINES - len(lines)]
-            more = more or len(taken) < len(told)
+            log_lines = pipelines.log(task)[int(count) :]
+            taken = log_lines[: _LINES - len(lines)]
+            more = more or len(taken) < len(log_lines)
             lines += [describe_log_line(attempts[task], each) for each in taken]
             seen[task] = int(count) + len(taken)
         return {"lines": lines, "seen": seen, "more": more}

@@ -43,7 +43,7 @@ class Folder:
 
     def open(self, campaign: Campaign, *, resume: bool) -> None:
         """Begin a campaign here, or go on with the one that was begun; refuse anything else."""
-        told = campaign.document()
+        document = campaign.document()
         found = self._found()
         if found is not None and not resume:
             made = sum(stop - start for start, stop in self.done())
@@ -51,20 +51,22 @@ class Folder:
                 f"expected no campaign in {self.path}; found one with {made:,} schedules. Go on with it by "
                 "--resume, or name another folder"
             )
-        if found is not None and found != told:
-            differing = ", ".join(sorted(key for key in told.keys() | found.keys() if told.get(key) != found.get(key)))
+        if found is not None and found != document:
+            differing = ", ".join(
+                sorted(key for key in document.keys() | found.keys() if document.get(key) != found.get(key))
+            )
             raise CampaignError(
                 f"expected the campaign of {self.path}; found another {differing}. Ask what it was begun with, "
                 f"{json.dumps(found)}, or name another folder"
             )
         self.outcomes.mkdir(parents=True, exist_ok=True)
         if found is None:
-            self._write(self.path / "campaign.json", json.dumps(told, indent=1).encode())
+            self._write(self.path / "campaign.json", json.dumps(document, indent=1).encode())
         else:
             self._check_sample(campaign)
 
     def done(self) -> list[Range]:
-        """Give the ranges that are here, in order."""
+        """Return the ranges that are here, in order."""
         names = (_NAME.fullmatch(each.name) for each in self.outcomes.iterdir()) if self.outcomes.is_dir() else ()
         return sorted((int(found[1]), int(found[2])) for found in names if found is not None)
 

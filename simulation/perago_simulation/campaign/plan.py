@@ -54,8 +54,8 @@ class Campaign(Value):
 
     def document(self) -> dict[str, Any]:
         """Say which campaign it is; the line holds the setting, the store, the runtime and the digest of the table."""
-        told = asdict(self, filter=lambda each, _: each.name in {"scheduler", "seed", "moves", "everything"})
-        return {"format": 1, "of": line_of(self.model(), ()), **told}
+        fields = asdict(self, filter=lambda each, _: each.name in {"scheduler", "seed", "moves", "everything"})
+        return {"format": 1, "of": line_of(self.model(), ()), **fields}
 
 
 def cut(ranges: Iterable[Range], size: int) -> Iterator[Range]:

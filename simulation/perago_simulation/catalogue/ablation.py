@@ -133,7 +133,7 @@ def _without(phase: Phase) -> Callable[[], Attempts]:
 
 
 def _of(bug: str) -> Callable[[], Attempts]:
-    """Give the table of a known bug that is nothing but something left out."""
+    """Return the table of a known bug that is nothing but something left out."""
     (found,) = [each for each in BUGS if each.id == bug]
     return lambda: found.make(setting(found.backings[0])).table
 
@@ -184,7 +184,7 @@ def effect(what: str, backing: Backing) -> Effect:
 
 
 def publishes(table: Attempts, backing: Backing) -> bool:
-    """Say whether an attempt that nobody disturbs gets anything onto the branch; if not, the branch holds vacuously."""
+    """Whether an attempt that nobody disturbs gets anything onto the branch; if not, the branch holds vacuously."""
     undisturbed = Explorer(Model(setting(backing, attempts=1, crashes=0, pauses=False), table), ())
     undisturbed.run(Limits())
     return any(world.head != ROOT for world in undisturbed.worlds())

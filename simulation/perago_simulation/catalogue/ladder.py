@@ -155,12 +155,12 @@ class Rung(Value):
     rows: frozenset[str]
 
     def broken(self) -> dict[str, int]:
-        """Give the clauses that do not hold, liveness included, each with the length of its shortest trace."""
+        """Return the clauses that do not hold, liveness included, each with the length of its shortest trace."""
         return {**self.exploration.broken(), **(self.healing.broken() if self.healing else {})}
 
 
 def rungs(environments: Mapping[str, Mapping[str, Any]] = ENVIRONMENTS) -> list[tuple[str, Setting]]:
-    """Give every combination of backing, environment and ledger, in the order of the ladder.
+    """Return every combination of backing, environment and ledger, in the order of the ladder.
 
     Retries adopt, as they do by default outside ``soft``; then those that replace, where it may make a difference.
     """
@@ -252,7 +252,7 @@ def _lines(found: Sequence[Rung], columns: Sequence[str], broken: Mapping[tuple[
 
 
 def fired(found: Sequence[Rung]) -> frozenset[str]:
-    """Give the rows of the attempt's table that fire anywhere on the ladder."""
+    """Return the rows of the attempt's table that fire anywhere on the ladder."""
     return frozenset[str]().union(*(each.rows for each in found))
 
 
@@ -271,13 +271,13 @@ def _explored(found: Sequence[Rung]) -> Iterator[str]:
 
 
 def _pairs(found: Sequence[Rung]) -> Iterator[tuple[tuple[str, str], list[Rung]]]:
-    """Give what was explored without and with the ledger together."""
+    """Return what was explored without and with the ledger together."""
     for key, pair in groupby(found, lambda rung: (named(rung.exploration.setting), rung.environment)):
         yield key, list(pair)
 
 
 def _lengths(clause: str, pair: Sequence[Rung]) -> str:
-    """Give the lengths of the traces without and with the ledger, or nothing if the clause holds."""
+    """Return the lengths of the traces without and with the ledger, or nothing if the clause holds."""
     judged = [rung for rung in pair if rung.healing is not None or clause not in GROUPS["liveness"]]
     lengths = [str(rung.broken().get(clause, "·")) for rung in judged]
     return " / ".join(lengths) if set(lengths) - {"·"} else ""

@@ -184,12 +184,12 @@ def asks_about_a_setting(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_options(**given: Any) -> None:  # noqa: ANN401  what the options hold
-        told = {name: given.pop(name) for name in names}
+        chosen = {name: given.pop(name) for name in names}
         store, runtime = given.pop("store"), given.pop("runtime")
-        able = capabilities(given.pop("store_can"), store, told["backing"])
+        able = capabilities(given.pop("store_can"), store, chosen["backing"])
         if Limits in own:
-            given["limits"] = _made(Limits, told)
-        command(asked=Asked(_made(Setting, {**told, "store": able}), store, runtime), **given)
+            given["limits"] = _made(Limits, chosen)
+        command(asked=Asked(_made(Setting, {**chosen, "store": able}), store, runtime), **given)
 
     with_options.__signature__ = inspect.Signature([*derived, *added, *rest])  # type: ignore[attr-defined]
     return with_options

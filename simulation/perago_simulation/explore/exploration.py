@@ -77,7 +77,7 @@ class Exploration(Value):
 
 
 def resident() -> float:
-    """Give the megabytes this process holds in memory; where the system does not say, the most it has ever held."""
+    """Return the megabytes this process holds in memory; where the system does not say, the most it has ever held."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:

@@ -75,7 +75,7 @@ class Graph:
         return self.numbers.world(self.worlds[at])
 
     def trace(self, at: int) -> tuple[Label, ...]:
-        """Give the shortest way to a world."""
+        """Return the shortest way to a world."""
         labels: list[Label] = []
         while at != NOBODY:
             at, label = self._came_from[at]

@@ -210,7 +210,7 @@ class StandIn:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  any field's value
-    """Give the value itself for its stand-in."""
+    """Return the value itself for its stand-in."""
     if isinstance(value, StandIn):
         kind = value.stands_at.kind
         return kind(*(_plain(getattr(value, name)) for name in kind._fields))

@@ -138,7 +138,7 @@ def _concerned(label: Label, after: World) -> Iterable[int]:
 
 
 def _ended(world: World, index: int) -> World:
-    """Give the world in which an execution that has nothing left to do has done it."""
+    """Return the world in which an execution that has nothing left to do has done it."""
     run = world.runs[index]
     if run.fate is not RUNNING:
         return world

@@ -117,7 +117,7 @@ class Changes(Cluster):
     # -----------------------------------------------------------------------------------------------------------------
 
     def _talk(self, process: Worker) -> Callable[[], _Talk] | None:
-        """Give the conversation a process is in."""
+        """Return the conversation a process is in."""
         said, bounds = process.said, self.bounds
         match process.stage:
             case Stage.ENROLLING:
@@ -136,7 +136,7 @@ class Changes(Cluster):
                 return None
 
     def call(self, world: ClusterWorld, index: int) -> Call | None:
-        """Give the next call of the conversation a process is in."""
+        """Return the next call of the conversation a process is in."""
         process: Worker = world.processes[index]
         talk = self._talk(process)
         if talk is None:
@@ -190,7 +190,7 @@ class Changes(Cluster):
 
 
 def _lease_of(world: ClusterWorld, process: Worker) -> str | None:
-    """Give the lease of what a process has written about itself."""
+    """Return the lease of what a process has written about itself."""
     keys = (member_key(process.said.name), author_key(process.said.name))
     return next((lease for key, _, lease in world.shared.entries if key in keys), None)
 
@@ -229,7 +229,7 @@ def _changing(person: Member, *, looks: int, forced: bool) -> _Talk:
 
 
 def _following(process: Worker, found: Any) -> Worker:  # noqa: ANN401  what a conversation came to; one return a stage
-    """Give what a worker does next, as the worker's loop does it: it takes nothing while it does not know."""
+    """Return what a worker does next, as the worker's loop does it: it takes nothing while it does not know."""
     match process.stage, found:
         case Stage.ENROLLING, Done():
             return process._replace(stage=Stage.RESOLVING)

@@ -39,7 +39,7 @@ class Conversations:
     def next(
         self, name: Hashable, answers: Answers, begin: Callable[[], Generator[Call, Answer[Any], Any]]
     ) -> Call | Concluded:
-        """Give the call that follows these answers, or what the conversation comes to."""
+        """Return the call that follows these answers, or what the conversation comes to."""
         found = self._known.get((name, answers))
         if found is None:
             found = self._known[name, answers] = _replayed(begin(), answers)
@@ -76,17 +76,17 @@ class Runner(Generic[S, K]):
         self.fired: set[str] = set()
 
     def begin(self, subject: S) -> Running[S, K]:
-        """Give the machine before its first call."""
+        """Return the machine before its first call."""
         running = Running(self.table.start(subject).state)
         return running if self._opening is None else self.feed(running, self._opening)
 
     def call(self, running: Running[S, K]) -> Call | None:
-        """Give the call it makes next; ``None`` while it waits for something else, or has ended."""
+        """Return the call it makes next; ``None`` while it waits for something else, or has ended."""
         found = self._next(running)
         return found if isinstance(found, Call) else None
 
     def answer(self, running: Running[S, K], answer: Answer[Any]) -> Running[S, K]:
-        """Give the machine after its call was answered."""
+        """Return the machine after its call was answered."""
         known = self._known.get((running, answer))
         if known is None:
             known = Running(running.state, (*running.answers, answer))

@@ -67,7 +67,7 @@ class LakeState(NamedTuple):
 
 
 def intent_of(targets: tuple[Target, ...], backing: Backing, name: str = "op-1", task: str = "t1") -> Intent:
-    """Give the intent of attempt 1: from the input to tree ``t1``, on every target."""
+    """Return the intent of attempt 1: from the input to tree ``t1``, on every target."""
     return Intent(
         operation_id=name, operation=Operation.LOGICAL, workflow_id="w", task_id=task, number=1, execution="e1",
         logical_task="w/step", actor=OWNER, created_at=7, backing=backing,

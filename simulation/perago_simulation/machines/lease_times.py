@@ -44,13 +44,13 @@ def may_send(now: float, until: float) -> bool:
 
 @cache
 def held_by(running: Leasing) -> LeaseHold | None:
-    """Give what a process would say it holds, if it did not look at its clock."""
+    """Return what a process would say it holds, if it did not look at its clock."""
     return hold(running.state)
 
 
 @cache
 def older(running: Leasing, by: float, now: float) -> Leasing:
-    """Give a machine as it is so much later by its own clock: what it read earlier is older by that.
+    """Return a machine as it is so much later by its own clock: what it read earlier is older by that.
 
     What is over is forgotten: a deadline that has passed has passed for ever, a renewal that is due stays due.
     """
@@ -67,7 +67,7 @@ def older(running: Leasing, by: float, now: float) -> Leasing:
 
 
 def _older(answer: Answer[Any], by: float, now: float) -> Answer[Any]:
-    """Give an answer as it is later; only a clock's, the only one that costs no operation, says when it was given."""
+    """Return an answer as it is later; only a clock's, the only one that costs no operation, says when it was given."""
     if not isinstance(answer, Done) or answer.operations:
         return answer
     read = answer.value - by

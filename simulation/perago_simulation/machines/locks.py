@@ -90,12 +90,12 @@ class Locks(Cluster):
         yield ClusterWorld(Shared(), LockedBranch(), workers, Left(self.bounds.faults, self.bounds.crashes))
 
     def holds(self, world: ClusterWorld, index: int) -> LeaseHold | None:
-        """Give what a process would say it holds, if it did not look at its clock."""
+        """Return what a process would say it holds, if it did not look at its clock."""
         running = world.processes[index].running
         return None if running is None else held_by(running)
 
     def believes(self, world: ClusterWorld, index: int) -> LeaseHold | None:
-        """Give what a process believes to hold now, by its own clock."""
+        """Return what a process believes to hold now, by its own clock."""
         held = self.holds(world, index)
         return held if held is not None and self.clocks[index] < held.until else None
 
@@ -103,7 +103,7 @@ class Locks(Cluster):
     # What a process does
 
     def call(self, world: ClusterWorld, index: int) -> Call | None:
-        """Give the next call of the lease machine."""
+        """Return the next call of the lease machine."""
         running = world.processes[index].running
         return None if running is None else self.runner.call(running)
 
@@ -215,7 +215,7 @@ class Locks(Cluster):
         return world._replace(shared=later(world.shared), outside=outside, processes=workers)
 
     def _busy(self, world: ClusterWorld) -> bool:
-        """Say whether anybody has something to do; who is never paused does it at once."""
+        """Return whether anybody has something to do; who is never paused does it at once."""
         return (bool(world.late) and not self.bounds.stragglers) or any(
             self.call(world, index) is not None or any(True for _ in self.own_moves(world, index))
             for index in range(len(self.names))
@@ -223,7 +223,7 @@ class Locks(Cluster):
 
 
 def _waiting(worker: Worker, by: float, now: float) -> Worker:
-    """Give a process a moment later."""
+    """Return a process a moment later."""
     looks = worker.looks_from
     if looks is not None:
         looks = looks - by if looks - by > now else 0.0
@@ -288,7 +288,7 @@ def _lost_for_good(locks: Locks, before: ClusterWorld, label: Label, after: Clus
 
 
 def _was_told(worker: Worker) -> bool:
-    """Say whether the store has just said that the lease is gone, and only the clock is left to be read."""
+    """Return whether the store has just said that the lease is gone, and only the clock is left to be read."""
     running = worker.running
     if running is None or running.state.phase is not Phase.RENEWAL:
         return False

@@ -41,7 +41,7 @@ class ClusterWorld(NamedTuple):
     late: tuple[Call, ...] = ()
 
     def with_process(self, index: int, process: object) -> ClusterWorld:
-        """Give the world with another process in this place."""
+        """Return the world with another process in this place."""
         before = self.processes
         return self._replace(processes=(*before[:index], process, *before[index + 1 :]))
 
@@ -60,7 +60,7 @@ class Label(NamedTuple):
         return f"{self.actor}: {what}" + ("" if self.answer is None else f" -> {_shown(self.answer)}")
 
     def is_call(self, method: str) -> bool:
-        """Say whether this is an answered call of this method."""
+        """Return whether this is an answered call of this method."""
         return self.call is not None and self.answer is not None and self.call.method == method
 
 
@@ -76,44 +76,44 @@ class Cluster(ABC):
 
     @abstractmethod
     def beginnings(self) -> Iterator[ClusterWorld]:
-        """Give the worlds it may begin in."""
+        """Return the worlds it may begin in."""
 
     @abstractmethod
     def call(self, world: ClusterWorld, index: int) -> Call | None:
-        """Give the call a process makes next."""
+        """Return the call a process makes next."""
 
     @abstractmethod
     def answered(self, world: ClusterWorld, index: int, answer: Answer[Any]) -> object:
-        """Give the process after its call was answered."""
+        """Return the process after its call was answered."""
 
     @abstractmethod
     def died(self, world: ClusterWorld, index: int) -> ClusterWorld:
-        """Give the world after the death of a process."""
+        """Return the world after the death of a process."""
 
     @abstractmethod
     def mortal(self, world: ClusterWorld, index: int) -> bool:
-        """Say whether a process can die."""
+        """Return whether a process can die."""
 
     @abstractmethod
     def own_moves(self, world: ClusterWorld, index: int) -> Moves:
-        """Give what a process does by itself, beside the call it may be about to make."""
+        """Return what a process does by itself, beside the call it may be about to make."""
 
     @abstractmethod
     def surroundings(self, world: ClusterWorld) -> Moves:
-        """Give what happens without any process: time passes, somebody else acts."""
+        """Return what happens without any process: time passes, somebody else acts."""
 
     def fallible(self, call: Call) -> bool:
-        """Say whether a call can go wrong."""
+        """Return whether a call can go wrong."""
         return call.port != "clock"
 
     def serve(self, world: ClusterWorld, index: int, call: Call) -> Iterator[tuple[Answer[Any], ClusterWorld]]:
-        """Give every way a call may be answered while nothing goes wrong."""
+        """Return every way a call may be answered while nothing goes wrong."""
         del index
         answer, shared = serve(world.shared, call)
         yield answer, world._replace(shared=shared)
 
     def landed(self, world: ClusterWorld, call: Call) -> ClusterWorld:
-        """Give the world after a call nobody waits for any more has landed."""
+        """Return the world after a call nobody waits for any more has landed."""
         return world._replace(shared=serve(world.shared, call)[1])
 
     # -----------------------------------------------------------------------------------------------------------------

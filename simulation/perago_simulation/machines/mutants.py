@@ -49,7 +49,7 @@ class MachineMutant(Value):
     also: tuple[str, ...] = ()
 
     def noticing(self) -> set[str]:
-        """Give every promise that notices it in its scene, but those that production breaks there too."""
+        """Return every promise that notices it in its scene, but those that production breaks there too."""
         where = scene(self.scene)
         return {*explore(self._cluster(), where.kind.promises).found()} - {*where.breaks}
 

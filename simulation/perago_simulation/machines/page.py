@@ -32,7 +32,7 @@ _TITLES = {
 
 
 def cluster_text(*, full: bool = False) -> str:
-    """Give the whole page. With ``full`` also the scenes that take minutes."""
+    """Return the whole page. With ``full`` also the scenes that take minutes."""
     kinds = (LOCK, AGREEMENT, CHANGING, SWEEPING)
     return "\n".join([_HEAD, *(line for kind in kinds for line in _section(kind, full=full))])
 
@@ -69,12 +69,12 @@ def _section(kind: MachineKind, *, full: bool) -> Iterator[str]:
 
 def _bounds(scene: Scene) -> str:
     """Name the bounds that are not the usual ones."""
-    told: list[str] = []
+    lines: list[str] = []
     for each in fields(cast("type[AttrsInstance]", type(scene.bounds))):
         value = getattr(scene.bounds, each.name)
         if each.name in {"faults", "crashes"} or value != each.default:
-            told.append(f"{each.name} {_short(value)}")
-    return "; ".join(told)
+            lines.append(f"{each.name} {_short(value)}")
+    return "; ".join(lines)
 
 
 def _short(value: object) -> str:

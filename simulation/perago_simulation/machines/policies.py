@@ -94,13 +94,13 @@ class PolicyBounds(Value):
     stores: int = STORES
 
     def budget(self, index: int) -> int:
-        """Give how often a node may probe."""
+        """Return how often a node may probe."""
         usual = PROBES_ENABLE if self.policies[index] is Policy.ENABLE else PROBES_AUTO
         return usual if self.probes is None else self.probes
 
 
 def budgeted(table: Table[PolicySettings, PolicyKnown], bounds: PolicyBounds) -> Table[PolicySettings, PolicyKnown]:
-    """Give a table with the budgets of these bounds, if they are not the production ones.
+    """Return a table with the budgets of these bounds, if they are not the production ones.
 
     It is not validated again: it may be a mutant, whose rows nobody has validated either.
     """
@@ -124,7 +124,7 @@ def budgeted(table: Table[PolicySettings, PolicyKnown], bounds: PolicyBounds) ->
 
 @cache
 def resolved(running: _Running) -> Resolved | PolicyFailed | None:
-    """Give what a node's question came to."""
+    """Return what a node's question came to."""
     return outcome(running.state)
 
 
@@ -164,7 +164,7 @@ class Policies(Cluster):
     # What a node does
 
     def call(self, world: ClusterWorld, index: int) -> Call | None:
-        """Give the next call of the machine, or of reading the epoch."""
+        """Return the next call of the machine, or of reading the epoch."""
         node: PolicyNode = world.processes[index]
         if node.stage is Stage.RESOLVING:
             return self.runner.call(node.running)

@@ -117,7 +117,7 @@ class Recoveries(Cluster):
             return world
 
     def mode(self, index: int) -> Mode | None:
-        """Give how far a process may go; the owner is no sweep."""
+        """Return how far a process may go; the owner is no sweep."""
         return self.bounds.sweeps[index][1] if index < len(self.bounds.sweeps) else None
 
     def swept(self, world: ClusterWorld, target: Target) -> tuple[ClusterWorld, Sweep]:
@@ -137,7 +137,7 @@ class Recoveries(Cluster):
     # What a process does
 
     def call(self, world: ClusterWorld, index: int) -> Call | None:
-        """Give the next call: of listing, of the machine, or of the owner."""
+        """Return the next call: of listing, of the machine, or of the owner."""
         sweep: Sweep = world.processes[index]
         if sweep.dead:
             return None
@@ -243,7 +243,7 @@ _loads = cache(codec.loads)
 
 
 def settlement(shared: Shared) -> Settlement | None:
-    """Give the settlement that stands."""
+    """Return the settlement that stands."""
     text = shared.value(settled_key(OPERATION))
     return None if text is None else _loads(text, Settlement)
 
@@ -253,7 +253,7 @@ def _new(before: ClusterWorld, after: ClusterWorld) -> Settlement | None:
 
 
 def published_on(lake: LakeState) -> frozenset[Target]:
-    """Give the targets whose history has our commit."""
+    """Return the targets whose history has our commit."""
     return frozenset(target for target, head in lake.heads if OURS in {head, *COMMITS[head].parents})
 
 

@@ -60,7 +60,7 @@ class Scene(Value):
     full: bool = False
 
     def cluster(self, table: Any = None, talk: Any = None) -> Cluster:  # noqa: ANN401  the machine of the kind
-        """Give the world with the production machine, or with another."""
+        """Return the world with the production machine, or with another."""
         return self.kind.make(self.bounds, table or self.kind.table, talk or self.kind.talk)
 
     def explore(self) -> Explored:
@@ -137,6 +137,6 @@ SCENES = (
 
 
 def scene(name: str) -> Scene:
-    """Give a scene by its name."""
+    """Return a scene by its name."""
     (found,) = [each for each in SCENES if each.name == name]
     return found

@@ -49,7 +49,7 @@ class Explored(Value):
     broken: tuple[BrokenPromise, ...] = ()
 
     def found(self) -> dict[str, int]:
-        """Give the promises that do not hold, each with the length of its shortest trace."""
+        """Return the promises that do not hold, each with the length of its shortest trace."""
         return {each.promise: len(each.trace) for each in self.broken}
 
 

@@ -26,11 +26,11 @@ class Shared(NamedTuple):
     granted: int = 0
 
     def value(self, key: str) -> str | None:
-        """Give what stands under a key."""
+        """Return what stands under a key."""
         return next((value for each, value, _ in self.entries if each == key), None)
 
     def under(self, prefix: str) -> tuple[Entry, ...]:
-        """Give what stands under a prefix, in the order of keys."""
+        """Return what stands under a prefix, in the order of keys."""
         return tuple(Entry(key, value) for key, value, _ in self.entries if key.startswith(prefix))
 
 

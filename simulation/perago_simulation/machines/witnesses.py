@@ -31,7 +31,7 @@ class Witness(Value):
     sees: Sees
 
     def sighting(self) -> BrokenPromise | None:
-        """Give the shortest way to it."""
+        """Return the shortest way to it."""
 
         def judge(cluster: object, before: ClusterWorld, label: Label, after: ClusterWorld) -> str | None:
             return self.says if self.sees(cluster, before, label, after) else None

@@ -122,7 +122,7 @@ def settings_of(backing: Backing) -> Iterator[tuple[str, Setting]]:
 
 
 def is_tried(of: Setting) -> bool:
-    """Say whether anything is looked for in a setting.
+    """Return whether anything is looked for in a setting.
 
     ``soft`` adopts nothing, whatever a task says; where only half of the tasks adopt, ``atomic`` stands for the others,
     whose worlds are too many.
@@ -134,7 +134,7 @@ _KNOWN: dict[Setting, Baseline] = {}
 
 
 def baseline(of: Setting) -> Baseline:
-    """Give what the production table does in a setting, explored once in a process."""
+    """Return what the production table does in a setting, explored once in a process."""
     if of not in _KNOWN:
         _KNOWN[of] = _explored(of)
     return _KNOWN[of]
@@ -220,7 +220,7 @@ SKIPPED = tuple(
 
 
 def noticed_in(mutant: Mutant, of: Setting) -> Violation | None:
-    """Give how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
+    """Return how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
     if of.backing not in mutant.backings or not is_tried(of):
         return None
     known = baseline(of)

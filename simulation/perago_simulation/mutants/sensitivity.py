@@ -125,17 +125,17 @@ def setting_of(detection: Detection) -> Setting:
 
 
 def mutant_of(detection: Detection) -> Mutant:
-    """Give the mutant itself."""
+    """Return the mutant itself."""
     return DOUBT_KEPT if detection.mutant == DOUBT_KEPT.id else possible_mutants()[detection.mutant]
 
 
 def model_of(detection: Detection) -> Model:
-    """Give the mutant in the setting in which it is detected."""
+    """Return the mutant in the setting in which it is detected."""
     return mutant_of(detection).make(setting_of(detection))
 
 
 def noticing(detection: Detection) -> frozenset[str]:
-    """Give all that notices the mutant there, but what the production table breaks there too."""
+    """Return all that notices the mutant there, but what the production table breaks there too."""
     of = setting_of(detection)
     broken = explore(model_of(detection), JUDGED)
     assert broken.complete

@@ -55,7 +55,7 @@ def row(identity: str) -> Row:
 
 
 def with_rows(*changed: Row) -> tuple[Row, ...]:
-    """Give the production rows with these in place of those of the same id."""
+    """Return the production rows with these in place of those of the same id."""
     by_id = {each.id: each for each in changed}
     return tuple(by_id.get(each.id, each) for each in ATTEMPT.definition.rows)
 

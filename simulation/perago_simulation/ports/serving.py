@@ -101,7 +101,7 @@ class ByReference:
 
     @classmethod
     def find(cls, name: tuple[int, int]) -> ByReference | None:
-        """Give what has this name in this process. A forked copy is another world, so it does not count."""
+        """Return what has this name in this process. A forked copy is another world, so it does not count."""
         return cls._living.get(name) if name[0] == os.getpid() else None
 
 

@@ -61,7 +61,7 @@ def _output_is_own(setting: Setting, world: World) -> str | None:
 
 
 def _on_record(world: World, task: int, ref: str) -> list[str]:
-    """Give what the claims to a commit say its body returned; several may have claimed equal trees."""
+    """Return what the claims to a commit say its body returned; several may have claimed equal trees."""
     if ref == world.tasks[task].input:
         return []
     made = commit(ref)
@@ -70,7 +70,7 @@ def _on_record(world: World, task: int, ref: str) -> list[str]:
 
 
 def _made_it(setting: Setting, world: World, task: Task) -> bool:
-    """Say whether the winner made what it was completed with, or where retries adopt, anybody of its logical task."""
+    """Return whether the winner made what it was completed with, or where retries adopt, anybody of its logical task."""
     owner = maker(task.ref)
     if maintains(setting, task) and owner != NOBODY and maintains(setting, world.tasks[world.runs[owner].task]):
         return True  # another one's maintenance of the same input: there is nothing left to do

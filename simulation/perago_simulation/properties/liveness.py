@@ -48,7 +48,7 @@ class Healing(Value):
     violations: tuple[Violation, ...]
 
     def broken(self) -> dict[str, int]:
-        """Give the clauses that do not hold, each with the length of its shortest trace."""
+        """Return the clauses that do not hold, each with the length of its shortest trace."""
         return {each.property: len(each.trace) for each in self.violations}
 
 
@@ -70,12 +70,12 @@ class _Healthy(Graph):
             self._before[to].append(source)
 
     def where(self, holds: Callable[[World], bool]) -> list[int]:
-        """Give the worlds of which this holds."""
+        """Return the worlds of which this holds."""
         answer = self.asked(holds)
         return [at for at in range(len(self.worlds)) if answer(at)]
 
     def distances(self, ends: Iterable[int], within: Callable[[int, int], bool] | None = None) -> dict[int, int]:
-        """Give every world from which an end can be reached without a fault, with how many moves that takes."""
+        """Return every world from which an end can be reached without a fault, with how many moves that takes."""
         reached = dict.fromkeys(ends, 0)
         frontier = list(reached)
         while frontier:
@@ -103,7 +103,7 @@ def _marked(part: Part) -> Part:
 
 
 def is_fault(world: World, label: Label, after: World) -> bool:
-    """Say whether a move is something going wrong: it spends the budget, or only a pause explains it."""
+    """Return whether a move is something going wrong: it spends the budget, or only a pause explains it."""
     if after.budget != world.budget or rarities(after) != rarities(world):
         return True
     if label[1] == "give up":
@@ -113,12 +113,12 @@ def is_fault(world: World, label: Label, after: World) -> bool:
 
 
 def rarities(world: World) -> Rarities | None:
-    """Give how often what seldom happens may still happen."""
+    """Return how often what seldom happens may still happen."""
     return None if world.rare is None else world.rare.left
 
 
 def _fresh(setting: Setting, world: World) -> bool:
-    """Say whether the newest attempt has one execution, which has not asked for anything yet, and no stranger came."""
+    """Whether the newest attempt has one execution, which has not asked for anything yet, and no stranger came."""
     run = world.runs[-1]
     first = Phase.EARLIER_CLAIMS if setting.takes_over else Phase.WORKSPACE if setting.bodies else Phase.FENCE_1
     if run.state is None or run.state.phase is not first or disturbed(setting, world):
@@ -144,7 +144,7 @@ def _over_an_abandoned_one(setting: Setting, world: World) -> bool:
 
 
 def on_an_abandoned_one(world: World) -> bool:
-    """Say whether exactly one publication that nobody accepted stands on the input of the newest attempt."""
+    """Return whether exactly one publication that nobody accepted stands on the input of the newest attempt."""
     return maker(world.head) != NOBODY and commit(world.head).parents == (world.tasks[-1].input,)
 
 
@@ -166,7 +166,7 @@ def heal(model: Model | Setting, leads: Sequence[Lead] = LEADS, limit: int = 400
 
 
 def _stuck(graph: _Healthy, distances: Mapping[int, int]) -> Iterator[Violation]:
-    """Give the nearest world that does not come to rest, if there is one, and where everything ends up from there."""
+    """Return the nearest world that does not come to rest, if there is one, and where everything ends up from there."""
     for at in range(len(graph.worlds)):
         if at not in distances:
             yield Violation(REST.id, waiting(_drained(graph.model, graph.world(at))), graph.trace(at))

@@ -97,7 +97,7 @@ _DIFFS = ("changed", "unchanged")
 
 
 def _kept(rows: Iterable[Row], backing: str, ledger: str, diff: str) -> Iterator[Row]:
-    """Give the rows a writable attempt may take."""
+    """Return the rows a writable attempt may take."""
     fixed = {"backing": backing, "ledger": ledger, "diff": diff, "mode": "writable"}
     for row in rows:
         if all(fixed.get(fact, wanted[0]) in wanted for fact, wanted in row.when.items()):

@@ -95,7 +95,7 @@ def _sent_under_a_lease(
 
 
 def revoked_and_overtaken(world: World) -> list[int]:
-    """Give the executions with a request on its way, without their name, and a newer attempt's commit on the branch."""
+    """Return the executions with a request on its way, without their name, and a newer attempt's commit on the branch."""
     if not world.requests:
         return []
     names = dict(world.names)

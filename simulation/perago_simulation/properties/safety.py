@@ -40,7 +40,7 @@ _MADE = re.compile(r"[CDEM](\d+)")
 
 @cache
 def maker(ref: str) -> int:
-    """Give the execution that made a commit, or ``NOBODY`` for the root and for a stranger's."""
+    """Return the execution that made a commit, or ``NOBODY`` for the root and for a stranger's."""
     made = _MADE.match(ref)
     return int(made[1]) if made else NOBODY
 
@@ -50,7 +50,7 @@ _DISTURBING = ("foreign_merges", "foreign_resets", "recreations", "foreign_write
 
 
 def disturbed(setting: Setting, world: World) -> bool:
-    """Say whether anybody else has touched the branch: what comes of that is no leftover and no broken promise.
+    """Return whether anybody else has touched the branch: what comes of that is no leftover and no broken promise.
 
     Workflows side by side may do so to each other at any time.
     """
@@ -66,7 +66,7 @@ _TROUBLING = ("interrupts", "refusals", "lateness")
 
 
 def troubled(setting: Setting, world: World) -> bool:
-    """Say whether an answer was lost, or an execution interrupted, refused or too late: that excuses what it leaves."""
+    """Whether an answer was lost, or an execution interrupted, refused or too late: that excuses what it leaves."""
     if world.budget.losses != setting.losses:
         return True
     return world.rare is not None and any(
@@ -75,7 +75,7 @@ def troubled(setting: Setting, world: World) -> bool:
 
 
 def accepted(world: World) -> list[tuple[str, str]]:
-    """Give every accepted result with the input of its task, oldest first."""
+    """Return every accepted result with the input of its task, oldest first."""
     return [(task.input, task.ref) for task in world.tasks if task.status is COMPLETED]
 
 
@@ -102,13 +102,13 @@ def _clean_tip(setting: Setting, world: World) -> str | None:
 
 
 def _newest(setting: Setting, world: World) -> list[Task]:
-    """Give the tasks of the workflow that started last."""
+    """Return the tasks of the workflow that started last."""
     first = world.tasks[-1].step // setting.steps * setting.steps
     return [task for task in world.tasks if task.step >= first]
 
 
 def _above_accepted(setting: Setting, world: World) -> list[str]:
-    """Give what lies above the newest workflow's last accepted result, or above what it started from.
+    """Return what lies above the newest workflow's last accepted result, or above what it started from.
 
     It may have started from what an earlier one abandoned: that is then part of its input, as everything below it is.
     """
@@ -140,7 +140,7 @@ def _not_on_a_stranger(setting: Setting, world: World) -> str | None:
 
 
 def stands_on(setting: Setting, world: World, ref: str, source: str) -> bool:
-    """Say whether a commit is directly on this one, or on nothing but accepted maintenance of it."""
+    """Return whether a commit is directly on this one, or on nothing but accepted maintenance of it."""
     parents = commit(ref).parents
     if not setting.maintenance or parents == (source,):
         return parents == (source,)

@@ -56,7 +56,7 @@ def _is(identity: str, says: str, sight: Sight, when: When = When.ALWAYS) -> Pro
 
 
 def _asking(world: World, *kinds: type[Command]) -> Iterator[tuple[int, AttemptState, Any]]:
-    """Give the executions that are about to ask for one of these, with what they know and ask."""
+    """Return the executions that are about to ask for one of these, with what they know and ask."""
     for index, run in enumerate(world.runs):
         if run.state is not None and type(run.state.pending[0]) in kinds:
             yield index, run.state, run.state.pending[0]

@@ -37,7 +37,7 @@ from perago_simulation.world.state import (
 
 
 def graphs(steps: Sequence[ReplayedMove]) -> tuple[tuple[CommitNode, ...], ...]:
-    """Give the commit graph after each step; a commit keeps its place."""
+    """Return the commit graph after each step; a commit keeps its place."""
     seen: dict[str, None] = {}
     growing: list[tuple[str, ...]] = []
     for step in steps:
@@ -118,7 +118,7 @@ def _is_staged(ref: str) -> bool:
 
 
 def _number(ref: str) -> int:
-    """Give the execution a commit is named after; -1 for the root and for a stranger's."""
+    """Return the execution a commit is named after; -1 for the root and for a stranger's."""
     found = re.match(r"[CDME](\d+)", ref)
     return int(found[1]) if found else -1
 

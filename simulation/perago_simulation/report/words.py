@@ -46,7 +46,7 @@ _ANSWER: Mapping[type, Said] = {
 
 
 def is_execution(name: str) -> bool:
-    """Say whether a lane is that of an execution."""
+    """Return whether a lane is that of an execution."""
     return re.fullmatch(r"e\d+", name) is not None
 
 
@@ -69,7 +69,7 @@ def peer(step: ReplayedMove) -> str:
 
 
 def inward(step: ReplayedMove) -> bool:
-    """Say whether what is sent comes to the lane rather than from it: answers to questions."""
+    """Return whether what is sent comes to the lane rather than from it: answers to questions."""
     return step.label[1] in READS
 
 

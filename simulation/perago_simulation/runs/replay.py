@@ -182,7 +182,7 @@ class _Watched:
         return taken
 
     def _row(self, state: AttemptState, event: Event, after: AttemptState) -> Row:
-        """Give the row of the table that leads there; where none does, somebody's own runtime goes its own way."""
+        """Return the row of the table that leads there; where none does, somebody's own runtime goes its own way."""
         try:
             fired = self._table.fire(state, event)
             if fired.state == after:
@@ -268,7 +268,7 @@ EVERYTHING = tuple({each.id: each for each in (*PROPERTIES, *JUDGED)}.values())
 def verdict(
     model: Model, steps: Sequence[ReplayedMove], properties: Sequence[Property] = EVERYTHING
 ) -> Violation | None:
-    """Give the property a run breaks last, or ``None`` if it breaks none.
+    """Return the property a run breaks last, or ``None`` if it breaks none.
 
     The last, because a run is kept for the property at its end: on the shortest way to a clean-history violation an
     accepted result may already have been lost, and that is another run's story.
@@ -351,7 +351,7 @@ def read_line(text: str) -> ReplayLine:
 
 
 def model_of(line: ReplayLine, model: Model | None = None) -> Model:
-    """Give the model a line was written for: this one, or the production table's; else raise ``LineError``."""
+    """Return the model a line was written for: this one, or the production table's; else raise ``LineError``."""
     here = model or Model(line.setting)
     if digest(here.table) != line.table:
         raise LineError(

@@ -47,17 +47,17 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 def unsought() -> Mapping[str, str]:
-    """Give the known bugs that are not looked for, each with its reason."""
+    """Return the known bugs that are not looked for, each with its reason."""
     return {each.id: reason for each in BUGS if (reason := ELSEWHERE.get(each.id) or REASONS.get(each.id))}
 
 
 def sought() -> tuple[Bug, ...]:
-    """Give the bugs that must be found."""
+    """Return the bugs that must be found."""
     return tuple(each for each in BUGS if each.id not in unsought())
 
 
 def finds(bug: Bug, number: int) -> bool:
-    """Say whether the run with this seed finds a bug."""
+    """Return whether the run with this seed finds a bug."""
 
     @seed(number)
     class Sought(WorldMachine):

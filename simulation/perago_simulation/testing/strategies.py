@@ -141,7 +141,7 @@ EXCUSED: Mapping[str, Mapping[str, frozenset[str]]] = {
 
 
 def judged(of: Setting) -> tuple[Property, ...]:
-    """Give the properties a setting is judged by: all, but for what is known not to be kept there."""
+    """Return the properties a setting is judged by: all, but for what is known not to be kept there."""
     once = setting(of.backing)
     known = EXCUSED.get(named(of), {})
     excused = {name for bound in known if getattr(of, bound) != getattr(once, bound) for name in known[bound]}

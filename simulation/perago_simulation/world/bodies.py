@@ -23,7 +23,7 @@ OTHER_CONTENT = "changed, other content"
 
 
 def output_of(execution: str) -> str:
-    """Give what a body returns: no two executions the same, so that it shows whose result somebody reports."""
+    """Return what a body returns: no two executions the same, so that it shows whose result somebody reports."""
     return f'"{execution}"'
 
 
@@ -44,7 +44,7 @@ def ended(setting: Setting, attempt: Attempt) -> Iterator[tuple[str, m.BodyDone]
 
 
 def played(setting: Setting, state: AttemptState) -> Iterator[tuple[str, Event]]:
-    """Give all a body may answer while nothing goes wrong; to ask for a place to write once more changes nothing."""
+    """Return all a body may answer while nothing goes wrong; to ask for a place to write once more changes nothing."""
     execution = state.subject.execution
     if state.subject.read_only:
         yield UNCHANGED, m.BodyDone(execution, changed=False)
@@ -54,7 +54,7 @@ def played(setting: Setting, state: AttemptState) -> Iterator[tuple[str, Event]]
 
 
 def failed(state: AttemptState) -> Iterator[tuple[str, Event]]:
-    """Give what a body answers that does not end well. One that only reads must not ask for a place to write."""
+    """Return what a body answers that does not end well. One that only reads must not ask for a place to write."""
     execution = state.subject.execution
     if state.subject.read_only:
         yield f"{WANTS_TO_WRITE}, which {FAILS}", m.StagingWanted(execution)
@@ -63,7 +63,7 @@ def failed(state: AttemptState) -> Iterator[tuple[str, Event]]:
 
 
 def of_another() -> Iterator[tuple[str, Event]]:
-    """Give the completions of an execution that is not the one that waits."""
+    """Return the completions of an execution that is not the one that waits."""
     yield f"BodyDone, {ANOTHERS}", m.BodyDone("somebody else", changed=True)
     yield f"BodyFailed, {ANOTHERS}", m.BodyFailed("somebody else", "no such column")
     yield f"StagingWanted, {ANOTHERS}", m.StagingWanted("somebody else")

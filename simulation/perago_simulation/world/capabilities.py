@@ -87,7 +87,7 @@ class Advice(Value):
 
     @property
     def asked(self) -> Backing:
-        """Give the backing under which the store shows what it can."""
+        """Return the backing under which the store shows what it can."""
         return self.checks_as or self.backing or Backing.SOFT
 
     def lines(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def best_backing(able: Capabilities) -> Advice:
 
 
 def _checks_as(able: Capabilities) -> Backing | None:
-    """Give the backing whose conditions on the head the store checks, all of them; ``None``: it checks none.
+    """Return the backing whose conditions on the head the store checks, all of them; ``None``: it checks none.
 
     Asked under ``soft``, whose plans carry no condition, a compare-and-set of the head counts for nothing.
     """

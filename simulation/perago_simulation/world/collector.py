@@ -35,7 +35,7 @@ from perago_simulation.world.strangers import Move, Moves
 
 
 def collect(setting: Setting, world: World, *, ended: bool) -> Moves:
-    """Give what the collector may remove next; ``ended`` says that the orchestrator hands nothing out any more."""
+    """Return what the collector may remove next; ``ended`` says that the orchestrator hands nothing out any more."""
     names = {_name(setting, world, run): run for run, _ in world.names}
     steps = range(setting.steps * setting.workflows)
     tasks = [_logical(step) for step in steps]
@@ -71,7 +71,7 @@ def _remove(setting: Setting, world: World, step: int, names: tuple[str, ...]) -
 
 
 def _unheld(setting: Setting, world: World) -> Iterator[tuple[int, str]]:
-    """Give the staged commits that no branch, name, intent or result holds, each with its execution (S-34).
+    """Return the staged commits that no branch, name, intent or result holds, each with its execution (S-34).
 
     Only those somebody may still act by: whether any other is there makes no difference to anybody.
     """
@@ -88,7 +88,7 @@ def _unheld(setting: Setting, world: World) -> Iterator[tuple[int, str]]:
 
 
 def _is_superseded(world: World, run: int) -> bool:
-    """Say whether an execution can never make its claim any more, or has lost it to a newer attempt."""
+    """Return whether an execution can never make its claim any more, or has lost it to a newer attempt."""
     holder = world.raised[_step(world, run)]
     if holder in {NOBODY, run}:
         return False

@@ -75,7 +75,7 @@ def _settle_intents(setting: Setting, world: World, index: int, _command: Comman
 
 
 def _was_accepted(world: World, run: int) -> bool:
-    """Say whether the authority took an execution's result, and it is where it belongs."""
+    """Return whether the authority took an execution's result, and it is where it belongs."""
     task = world.tasks[world.runs[run].task]
     return task.status is COMPLETED and task.winner == run and task.ref in chain(world.head)
 
@@ -101,14 +101,14 @@ def _maintained(setting: Setting, world: World, index: int, since: CommitRef) ->
 
 
 def newest_maintained(setting: Setting, world: World, since: str) -> CommitRef:
-    """Give the commit that accepted maintenance has led to, from which a maintenance begins."""
+    """Return the commit that accepted maintenance has led to, from which a maintenance begins."""
     _, found = _held(setting, world, NOBODY, ledger.newest_maintained(TARGET, CommitRef(since)))
     assert isinstance(found, Done)
     return found.value
 
 
 def _is_below(world: World, run: int, index: int) -> bool:
-    """Say whether an execution runs an older attempt of the same step: a twin's."""
+    """Return whether an execution runs an older attempt of the same step: a twin's."""
     twin, own = (world.tasks[world.runs[each].task] for each in (run, index))
     return twin.step == own.step and twin.number < own.number
 
@@ -141,7 +141,7 @@ def _settle(setting: Setting, world: World, index: int, command: m.SettleIntent)
 
 
 def _clean_up(setting: Setting, world: World, index: int, command: m.CleanUp) -> tuple[World, Event]:
-    """Give the lease back, then hold the conversation, whose execution here keeps none."""
+    """Return the lease back, then hold the conversation, whose execution here keeps none."""
     if command.release_lease and world.lease.holder == index:
         world = world._replace(lease=Lease())
     return converse(setting, world, index, command)

@@ -24,7 +24,7 @@ Rarity: TypeAlias = "Callable[[Model, World], Moves]"
 
 
 def rare_of(setting: Setting) -> Rare | None:
-    """Give what a world begins with: ``None`` where nothing rare may happen."""
+    """Return what a world begins with: ``None`` where nothing rare may happen."""
     left = Rarities(**{name: getattr(setting, name) for name in RARE})
     return Rare(left) if any(left) or setting.collects or setting.maintenance else None
 

@@ -21,7 +21,7 @@ _COMMITS: dict[str, Commit] = {ROOT: _ROOT}
 
 
 def commit(ref: str) -> Commit:
-    """Give the commit of this name."""
+    """Return the commit of this name."""
     return _COMMITS[ref]
 
 
@@ -59,7 +59,7 @@ def _make(name: str, parent: str, tree: str, *others: CommitRef) -> CommitRef:
 
 
 def made(since: int = 0) -> tuple[Commit, ...]:
-    """Give the commits made in this process, oldest first, without the first so many."""
+    """Return the commits made in this process, oldest first, without the first so many."""
     return tuple(islice(_COMMITS.values(), since, None))
 
 
@@ -71,6 +71,6 @@ def take_over(commits: Iterable[Commit]) -> None:
 
 @cache
 def chain(ref: str) -> tuple[str, ...]:
-    """Give the first-parent chain, newest first."""
+    """Return the first-parent chain, newest first."""
     parents = commit(ref).parents
     return (ref, *(chain(parents[0]) if parents else ()))

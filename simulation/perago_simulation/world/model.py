@@ -77,7 +77,7 @@ class Model:
         self._troubled = any(getattr(setting, name) for name in TROUBLES)
 
     def beginnings(self) -> Moves:
-        """Give the worlds a run starts from: the first attempt handed out, with each body it may have."""
+        """Return the worlds a run starts from: the first attempt handed out, with each body it may have."""
         setting = self.setting
         budget = Budget(setting.crashes, setting.losses, setting.duplicates, setting.strangers)
         nobody = (NOBODY,) * (setting.steps * setting.workflows)
@@ -99,7 +99,7 @@ class Model:
         return (*executions, self._requests, self._orchestrate, self._fail, self._rarely)
 
     def at_rest(self, world: World) -> bool:
-        """Say whether nothing is left to do: nobody works, nothing is on its way, and nothing more is handed out."""
+        """Return whether nothing is left to do: nobody works, nothing is on its way, and nothing more is handed out."""
         if world.requests or any(run.fate is RUNNING for run in world.runs):
             return False
         if world.rare is not None and world.rare.held:
@@ -107,7 +107,7 @@ class Model:
         return self.has_ended(world)
 
     def has_ended(self, world: World) -> bool:
-        """Say whether the orchestrator has nothing more to hand out or to give up by itself."""
+        """Return whether the orchestrator has nothing more to hand out or to give up by itself."""
         return next(self._orchestrate(world), None) is None
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -195,8 +195,8 @@ class Model:
                 yield ("store", "begin", who), world._replace(requests=begun)
                 return
             gone = world._replace(requests=others)
-            told = self.tell(gone, request.run, refused(refusal)) if awaited else gone
-            yield ("store", "refuse", f"{who}: {refusal}"), told
+            after = self.tell(gone, request.run, refused(refusal)) if awaited else gone
+            yield ("store", "refuse", f"{who}: {refusal}"), after
             return
         ref = self.store.installed(self.setting, world, request)
         moved = with_head(world._replace(requests=others), ref)
@@ -227,14 +227,14 @@ class Model:
         yield from self._start_next(world, max(workflows) + 1)
 
     def _lines(self, world: World, last: int) -> tuple[int, ...]:
-        """Give the newest task of each line of the newest step; where no step is scheduled twice there is one."""
+        """Return the newest task of each line of the newest step; where no step is scheduled twice there is one."""
         if not self.setting.twins:
             return (last,)
         step = world.tasks[last].step
         return tuple({task.line: index for index, task in enumerate(world.tasks) if task.step == step}.values())
 
     def another(self, world: World, task: Task) -> Task:
-        """Give the next attempt of a task, newer than every other one of its step."""
+        """Return the next attempt of a task, newer than every other one of its step."""
         newest = max(each.number for each in world.tasks if each.step == task.step)
         # Maintenance begins from where accepted maintenance has led, for before that it could not be published.
         source = newest_maintained(self.setting, world, task.input) if maintains(self.setting, task) else task.input

@@ -45,7 +45,7 @@ _OK: Done[None] = Done(None)
 
 
 def subject_of(setting: Setting, world: World, index: int) -> Attempt:
-    """Give what was pinned for an execution; for one that has ended, what its name and its task say of it."""
+    """Return what was pinned for an execution; for one that has ended, what its name and its task say of it."""
     state = world.runs[index].state
     return _pinned(setting, world, index) if state is None else state.subject
 

@@ -102,12 +102,12 @@ class Setting(Value):
 
     @property
     def takes_over(self) -> bool:
-        """Say whether retries adopt: ``soft`` replaces, whatever a task says."""
+        """Return whether retries adopt: ``soft`` replaces, whatever a task says."""
         return self.adopts and self.backing is not Backing.SOFT
 
     @property
     def collects(self) -> bool:
-        """Say whether anybody removes anything, rightly or too early."""
+        """Return whether anybody removes anything, rightly or too early."""
         return self.collector or self.early_collector or self.data_collector
 
     def _adopting(self) -> str:

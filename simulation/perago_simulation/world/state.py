@@ -179,7 +179,7 @@ class World(NamedTuple):
 
 
 def with_run(world: World, index: int, run: Run) -> World:
-    """Give the world with one execution changed.
+    """Return the world with one execution changed.
 
     Change a world with ``_replace`` and with nothing cleverer. Putting the tuple together by hand is quicker, but reads
     all of it; the explorer asks stand-ins what a move reads (``cells``), looks most moves up, and seldom comes here.
@@ -188,17 +188,17 @@ def with_run(world: World, index: int, run: Run) -> World:
 
 
 def with_budget(world: World, budget: Budget) -> World:
-    """Give the world with something spent."""
+    """Return the world with something spent."""
     return world._replace(budget=budget)
 
 
 def with_task(world: World, index: int, task: Task) -> World:
-    """Give the world with one task changed."""
+    """Return the world with one task changed."""
     return world._replace(tasks=(*world.tasks[:index], task, *world.tasks[index + 1 :]))
 
 
 def with_head(world: World, head: str) -> World:
-    """Give the world with the target moved; updates the store had begun start again, since the record has changed."""
+    """Return the world with the target moved; updates the store had begun start again, since the record has changed."""
     return restarted(world._replace(head=head))
 
 
@@ -217,34 +217,34 @@ class Changed(TypedDict, total=False):
 
 
 def with_rare(world: World, **changes: Unpack[Changed]) -> World:
-    """Give the world with something rare changed."""
+    """Return the world with something rare changed."""
     assert world.rare is not None
     return world._replace(rare=world.rare._replace(**changes))
 
 
 def without_name(world: World, index: int) -> World:
-    """Give the world without the staging name of an execution."""
+    """Return the world without the staging name of an execution."""
     kept = tuple((run, at) for run, at in world.names if run != index)
     return world if kept == world.names else world._replace(names=kept)
 
 
 def branch_of(world: World) -> str:
-    """Say whether the target is clean, carries uncommitted objects, or has been deleted."""
+    """Return whether the target is clean, carries uncommitted objects, or has been deleted."""
     return CLEAN if world.rare is None else world.rare.branch
 
 
 def epoch_of(world: World) -> int:
-    """Give the epoch of the policy that is stored."""
+    """Return the epoch of the policy that is stored."""
     return 0 if world.rare is None else world.rare.epoch
 
 
 def maintained_in(world: World) -> tuple[Maintained, ...]:
-    """Give what the ledger proves to be accepted maintenance."""
+    """Return what the ledger proves to be accepted maintenance."""
     return () if world.rare is None else world.rare.maintained
 
 
 def maintains(setting: Setting, task: Task) -> bool:
-    """Say whether a task is one that changes the layout and no content."""
+    """Return whether a task is one that changes the layout and no content."""
     return setting.maintenance and task.step >= setting.steps
 
 
@@ -254,7 +254,7 @@ def removed_by_strangers(world: World) -> tuple[str, ...]:
 
 
 def restarted(world: World) -> World:
-    """Give the world in which every update the store had begun starts again."""
+    """Return the world in which every update the store had begun starts again."""
     if not any(request.begun for request in world.requests):
         return world
     return world._replace(requests=tuple(request._replace(begun=False) for request in world.requests))
@@ -289,7 +289,7 @@ def attempt_of(setting: Setting, task: Task, task_index: int, run: int, epoch: i
 
 @cache
 def snapshot_of(task: Task, task_index: int) -> TaskSnapshot:
-    """Give what a reload of the task shows."""
+    """Return what a reload of the task shows."""
     return TaskSnapshot(
         workflow_id="wf",
         task_id=f"t{task_index}",

@@ -42,6 +42,6 @@ class Store:
         return None
 
     def installed(self, _setting: Setting, world: World, request: Request) -> str:
-        """Give the new head a publication installs."""
+        """Return the new head a publication installs."""
         plan = request.plan
         return merged(plan.commit, world.head) if plan.kind is PlanKind.MERGE else plan.commit

@@ -1,8 +1,9 @@
 """What a suite needs of an implementation beyond its port: a way to make things, and to look past it.
 
 A fixture returns a harness over a system with nothing in it, new for every test. Every test runs on every
-implementation; there are no skips. Where implementations may differ, the harness says which of the two the test must
-see, so a claim that is wrong fails in either direction.
+implementation. Skipped is one thing that no port asks for, the history of a branch, where a store does not list it.
+Where implementations may differ, the harness says which of the two the test must see, so a claim that is wrong fails
+in either direction.
 
 Time is the harness's clock. One over real time really sleeps, so it offers short time-outs; one over simulated time
 advances.

@@ -356,18 +356,21 @@ def test_a_mistake_in_a_port_is_in_the_outcome_also_where_the_machine_found_out_
 
 
 def test_a_fault_that_comes_again_is_told_once_and_whoever_is_told_changes_nothing() -> None:
-    world, told = World(), list[Exception]()
+    world, told, calls = World(), list[Exception](), list[None]()
+    attempt = world.attempt(1, Backing.ATOMIC)
+    until = world.clock().now() + attempt.budget.publish_timeout + 1.0
+
+    def again() -> object:
+        calls.append(None)
+        return oops()
 
     def complain(_call: object, error: Exception) -> None:
         told.append(error)
         raise RuntimeError("the log is full")
 
-    store = ClaimsBadly(world.store(), oops)
-    ended = drive(
-        world.attempt(1, Backing.ATOMIC),
-        ports_with(world, store=store, faulty=complain),
-        attempt_until=lambda: world.clock().now() + 1.0,
-    )
+    ports = ports_with(world, store=ClaimsBadly(world.store(), again), faulty=complain)
+    ended = drive(attempt, ports, attempt_until=lambda: until)
+    assert len(calls) > 1, "it was asked again while there was time"
     assert (len(told), ended.faults) == (1, ("store.claim raised KeyError: 'oops'",))
 
 

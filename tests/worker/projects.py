@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -138,10 +139,17 @@ class Project:
     folder: Path
 
     def perago(self, *words: str, width: int = 80) -> Ran:
-        """Run a command in this process."""
-        result = CliRunner().invoke(
-            app, ["--project", str(self.folder), *words], env={"COLUMNS": str(width), "NO_COLOR": "1", "TERM": "dumb"}
-        )
+        """Run a command in this process. Where it logs to ends with it: a later one would write to a closed stream."""
+        handlers, level = list(logging.root.handlers), logging.root.level
+        try:
+            result = CliRunner().invoke(
+                app,
+                ["--project", str(self.folder), *words],
+                env={"COLUMNS": str(width), "NO_COLOR": "1", "TERM": "dumb"},
+            )
+        finally:
+            logging.root.handlers[:] = handlers
+            logging.root.setLevel(level)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Ran(result.exit_code, result.stdout, result.stderr)

@@ -31,6 +31,7 @@ LINES = (
     ("history",),
     ("verify",),
     ("explain", "x"),
+    ("why", "x"),
     ("timeline", "x"),
     ("audit",),
     ("policy", "show"),
@@ -63,8 +64,8 @@ PLACES = st.sampled_from([(section, key) for section, keys in SECTIONS.items() f
 
 
 def test_every_command_is_among_the_lines() -> None:
-    """`init` and `doctor` need no sound configuration; a worker is tried with real processes."""
-    assert {line[0] for line in LINES} == set(COMMANDS) - {"init", "doctor", "worker"}
+    """`init` and `doctor` need no sound configuration; what goes on until it is ended is tried with real processes."""
+    assert {line[0] for line in LINES} == set(COMMANDS) - {"init", "doctor", "ui", "worker"}
 
 
 def overridden(changes: list[tuple[tuple[str, str], Any]]) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def test_a_configuration_nobody_can_use_is_said_in_a_line_and_makes_no_traceback
 def test_what_nobody_expected_is_one_line_and_with_debug_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_self: EmbeddedPipelines, limit: int) -> None:
+    def broken(_self: EmbeddedPipelines, limit: int, *_page: object, **_filters: object) -> None:
         raise ZeroDivisionError(f"a fault\nof {limit} lines")
 
     monkeypatch.setattr(EmbeddedPipelines, "newest", broken)

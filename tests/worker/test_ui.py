@@ -392,7 +392,7 @@ def _many(number: int) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
             for at, (run, state) in enumerate(zip(ids, states, strict=True))
         ],
     )
-    yield "step", [(run, 0, "write", "write", None, "{}", 1, None) for run in ids]
+    yield "step", [(run, 0, "write", "write", None, "{}", 1, None, "before") for run in ids]
     yield (
         "task",
         [

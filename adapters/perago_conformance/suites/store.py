@@ -430,7 +430,7 @@ def test_a_replacement_leaves_no_trace_of_what_it_replaced(store: StoreHarness) 
 def test_history_goes_down_by_first_parent_from_the_head_or_from_a_commit(store: StoreHarness) -> None:
     port: Any = store.port
     if not hasattr(port, "history"):
-        pytest.skip("nobody lists the history of a simulated store")
+        pytest.skip("no port asks for the history of a branch, and this store does not list it")
     first = store.create(MAIN, FIRST)
     second, third = (store.stranger_commits(MAIN, {f"{number}.txt": b"more"}) for number in (2, 3))
 

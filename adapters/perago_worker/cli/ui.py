@@ -46,7 +46,8 @@ def ui(
             "it may cancel and retry runs" if actions else "it is read only; --actions lets it cancel and retry runs"
         )
         messages.print(f"[dim]{allowed}. Whoever has this address may look; Ctrl-C ends it[/dim]")
-    before = signal.signal(signal.SIGTERM, _end)
+    # Ctrl-C too: whoever is started in the background of a shell script is born deaf to it.
+    before = {each: signal.signal(each, _end) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         with TemporaryDirectory() as folder:  # only its owner may look into it
             if not no_browser and _has_screen():
@@ -56,7 +57,8 @@ def ui(
         if not as_json:
             messages.print("ended")
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
         server.server_close()
 
 

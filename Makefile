@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
+.PHONY: help setup obtain burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,8 +75,10 @@ demo-servers: setup ## Play the demo on a real lakeFS and a real Conductor (obta
 servers-stop: setup ## Stop what `make servers` started, and throw its data away
 	@$(BIN)/python -m tests.support.servers stop
 
-test-servers: setup ## Run all tests on real servers: lakeFS, Conductor, a Spark cluster (obtains them first)
+obtain: setup
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
+
+test-servers: obtain ## Run all tests on real servers: lakeFS, Conductor, a Spark cluster (obtains them first)
 	@PERAGO_SERVERS_REQUIRED=1 $(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
 
 # Each lane once: a test that passes the second time has a cause, and that is what is mended (specs/adr/0023).

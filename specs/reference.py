@@ -23,13 +23,21 @@ MODULES = {"attempt": attempt, "policy": policy, "lease": lease, "recovery": rec
 
 
 def told(value: object) -> Any:  # noqa: ANN401  what JSON can hold
-    """Write a value without the prose of a refusal: its classification is binding, its words are each program's own."""
+    """Write a value without what is each program's own: the prose of a refusal, and what its driver saw ports do wrong.
+
+    Binding are the classification of a refusal and all else of an outcome, which is what a machine says.
+    """
     return json.loads(json.dumps(codec.plain(value)), object_hook=_without_prose)
 
 
 def _without_prose(each: dict[str, Any]) -> dict[str, Any]:
-    kept = ("type", "classification")
-    return {key: each[key] for key in kept} if each.get("type") == "Refusal" else each
+    match each.get("type"):
+        case "Refusal":
+            return {key: each[key] for key in ("type", "classification")}
+        case "Outcome":
+            return {key: value for key, value in each.items() if key != "faults"}
+        case _:
+            return each
 
 
 class Answerer:

@@ -510,9 +510,9 @@
     const commit = (each, at, first) => {
       const standing = kinds.get(each.ref) ?? each.standing;
       const kind = STANDINGS[standing] ?? "unknown";
-      const [first] = each.message.split("\n");
+      const [subject] = each.message.split("\n");
       return h("li", {}, h("div", { class: "rail" }, rail(false, first, at + 1 === data.commits.length && !data.more), h("span", { class: `dot ${kind}` })),
-        h("div", { class: "commit" }, h("div", { class: "line" }, ref(each.ref), pill(kind, standing), h("span", { class: "text" }, first || "no message")),
+        h("div", { class: "commit" }, h("div", { class: "line" }, ref(each.ref), pill(kind, standing), h("span", { class: "text" }, subject || "no message")),
           each.publications.map((publication) => h("small", {},
             publication.kind === standing ? "" : `${publication.kind}: `, publication.movements.every((move) => move.before === move.after) ? "changed nothing: " : "", whose(publication)))));
     };

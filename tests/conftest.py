@@ -6,9 +6,10 @@ report is only a report, because a selection of the tests is not expected to fir
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -56,6 +57,16 @@ def pytest_configure() -> None:
 
 def pytest_unconfigure() -> None:
     _patch.undo()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Let no test leave a log behind: a command that ran in this process logs to a stream that is closed by now."""
+    before = list(logging.root.handlers)
+    try:
+        return (yield)
+    finally:
+        logging.root.handlers[:] = before
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

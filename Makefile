@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup obtain burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
+.PHONY: help setup obtain burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-spark-versions test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,17 @@ test-runtime: setup
 test-spark: setup
 	@$(STEP) --live spark $(BIN)/pytest tests/spark
 
+# The Sparks beside the newest one, which test-spark runs on; each in an environment of its own.
+SPARKS := 4.0 4.1 4.2
+test-spark-versions: test-spark $(SPARKS:%=test-spark-%) ## Run the tests of data sets and the fault matrix on every Spark that is supported
+$(SPARKS:%=test-spark-%): test-spark-%: setup
+	@$(STEP) --live spark-$* $(BIN)/python -m tests.spark.versions $*
+
+# Delta and Iceberg have no release for the newest Spark; so two older ones are tried with them wherever servers are.
+test-tables: setup
+	@$(STEP) --live delta $(BIN)/python -m tests.spark.versions 4.2 tests/tables
+	@$(STEP) --live iceberg $(BIN)/python -m tests.spark.versions 4.1 tests/tables
+
 servers: setup ## Obtain lakeFS, Conductor, etcd and an S3 once, start them on this machine, and say how to use them
 	@$(BIN)/python -m tests.support.servers start
 
@@ -94,12 +105,16 @@ test-cluster: setup
 	@$(call SERVED,cluster,tests/cluster)
 
 # embedded, bucket or servers; auto, disable or soft: make burn STACK=servers POLICY=disable MINUTES=20 SEED=7
+# Several workflows on one branch: make burn STACK=servers MINUTES=20 SHARED=32
+# FILES_ONLY=1: no task on Spark. SHRINK=1: make the loss of soft smaller as well, and a scenario of it.
 STACK ?= embedded
 POLICY ?= auto
 MINUTES ?= 5
 burn: setup ## Break a real STACK under a POLICY at random for MINUTES; count what was injected, survived and lost
 	@$(BIN)/python -m tests.crash.burn --stack $(STACK) --policy $(POLICY) --minutes $(MINUTES) \
-		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(RECORD),--record)
+		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(RECORD),--record) \
+		$(if $(SHARED),--shared $(SHARED)) $(if $(SCOPES),--scopes $(SCOPES)) \
+		$(if $(FILES_ONLY),--files-only) $(if $(SHRINK),--shrink)
 
 test-pages: setup ## Run the tests of pages in a real browser (PERAGO_PAGES=required: its absence is a failure)
 	@$(STEP) --live pages $(BIN)/pytest -m pages tests/pages
@@ -125,11 +140,13 @@ specs: setup ## Regenerate the tables in specs/ from the code
 
 test-full: setup ## Play and explore the whole matrices; figures go into specs/, those on servers are printed (hours)
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
-	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain minio
+	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain minio fake-gcs
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
 	@PERAGO_MATRIX=full $(STEP) --live proof $(BIN)/pytest tests/core/test_call_order.py tests/simulation/test_alone.py tests/simulation/test_detection.py
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
-	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers
+	@PERAGO_MATRIX=full $(STEP) --live streams $(BIN)/pytest -s tests/spark/test_streams.py -k thousand
+	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers test-tables
+	@$(MAKE) --no-print-directory --keep-going test-spark-versions
 
 lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for new versions)
 	@.ci/setup
@@ -141,6 +158,9 @@ lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for 
 	@$(COMPILE) --output-file requirements/servers.txt requirements/servers.in
 	@$(COMPILE) --output-file requirements/moto.txt requirements/moto.in
 	@$(COMPILE) --output-file requirements/peer.txt requirements/peer.in
+	@$(COMPILE) --output-file requirements/tables.txt requirements/tables.in
+	@for spark in $(SPARKS); do \
+		$(COMPILE) --output-file requirements/spark-$$spark.txt pyproject.toml requirements/spark.in requirements/spark-$$spark.in || exit; done
 
 clean: ## Remove the environment, caches and whatever was built
 	@rm -rf .venv build dist .coverage .coverage.* htmlcov .hypothesis

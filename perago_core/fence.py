@@ -14,35 +14,50 @@ anything else          refuse                                  refuse
 Outside ``soft`` an attempt that adopts takes over a child of the input that an earlier attempt of its task published:
 it reports that commit with the result on record, and nothing is replaced. Only where no result is on record, or the
 task wants its abandoned publications replaced, a child may be replaced, if the owner rule proves it abandoned. Nothing
-is published past the attempt's own deadline, and under ``locked`` the lease must outlast the request. ``decide`` is
-total and deterministic, and it never reads a message or metadata: permission does not come from what anybody wrote
-there.
+is published past the attempt's own deadline, and under ``locked`` the lease must outlast the request.
+
+A task that declares what it reads and writes (``Scope``) has a rule of its own, where the store checks the head in its
+own update: any head above its input will do, if nothing of what it declared differs and the newest publication between
+is accepted. It never replaces anything, and what its task has published is adopted wherever it lies.
+
+An attempt with further targets moves all of them from their inputs in one step. What an earlier attempt published to
+several it adopts or refuses, and never replaces: whose the commits on the further ones are, no claim says.
+
+``decide`` is total and deterministic, and permission never comes from what anybody wrote into a message or metadata.
+What a commit says of itself can only take one away: a head that says it is another logical task's is not ours to adopt,
+to replace or to report, however equal its tree (``is_anothers``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import ClassVar, TypeAlias, assert_never
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from perago_core.plan import Condition, PlanKind, PublishPlan
+from perago_core.names import says_another
+from perago_core.plan import Along, Condition, PlanKind, PublishPlan
 from perago_core.results import Classification, Refusal
 from perago_core.value import Value
 from perago_core.values import (
     Attempt,
     Backing,
+    Between,
     Claim,
     Commit,
     CommitRef,
     Head,
     Maintained,
+    OnConflict,
     Operation,
+    StagedBeside,
     StagedRef,
     Target,
     TaskSnapshot,
     TaskStatus,
     claim_of,
+    staged_for,
 )
 
 
@@ -68,6 +83,19 @@ def standing(snapshot: TaskSnapshot | None) -> Standing:
     return Standing.LIVE if snapshot.status.is_open else Standing.DEAD
 
 
+def is_anothers(head: Commit, attempt: Attempt) -> bool:
+    """Return whether a head says that it is another logical task's; ``soft`` does not ask, being the seed's protocol.
+
+    Parent and tree do not tell whose a commit is where tasks write the same. Counterexample: an attempt claims a tree
+    and is given up before it publishes; its retry changes nothing and is accepted with the input; the next step, or a
+    workflow beside, publishes that very tree on that input. A twin, or a retry, takes the commit for its own task's.
+
+    Whoever lies about it keeps a commit from being adopted or replaced, which is an attempt that fails, and gains
+    nothing. One that says nothing is judged by parent, tree and claims alone.
+    """
+    return attempt.backing is not Backing.SOFT and says_another(head.message, attempt.logical_task)
+
+
 def objection(
     head: Commit,
     attempt: Attempt,
@@ -80,6 +108,8 @@ def objection(
     finds that, claims, and is going to report it; t2 outranks the twin, truthfully sees t1 ended and unaccepted, and
     plans the replacement; the twin reports t1's commit and is accepted; the replacement lands.
     """
+    if is_anothers(head, attempt):
+        return _refusal(head, "it says it is another task's", "Start a new workflow from the current head.")
     # Our own record never owns the head: nothing was sent for it yet. Counting it would keep a deterministic retry,
     # whose tree equals that of the publication it finds, from ever replacing it (L-03).
     others = [claim for claim in claims if claim.execution != attempt.execution]
@@ -112,10 +142,11 @@ def adoptable(head: Commit, attempt: Attempt, claims: tuple[Claim, ...]) -> Clai
 
     Whether its owner lives, died, was accepted or is forgotten makes no difference: the commit is this task's, and
     whoever reports it reports the same commit. Several claims to one tree on one input have published the same data;
-    the newest one's result is taken.
+    the newest one's result is taken. A head that says it is another task's is none of theirs.
     """
     if not attempt.adopts:
         return None
+    anothers = is_anothers(head, attempt)
     matching = (
         claim
         for claim in claims
@@ -125,10 +156,44 @@ def adoptable(head: Commit, attempt: Attempt, claims: tuple[Claim, ...]) -> Clai
         and (
             head.ref == claim.parent
             if claim.tree is None
-            else head.parents == (claim.parent,) and head.tree == claim.tree
+            else head.parents == (claim.parent,) and head.tree == claim.tree and not anothers
         )
     )
     return max(matching, key=lambda claim: claim.number, default=None)
+
+
+def published_by(commit: Commit, claim: Claim) -> bool:
+    """Return whether a commit is what a claim of a task with a scope was about to publish, by commit facts alone."""
+    return claim.staged is not None and claim.staged in {commit.ref, *commit.parents[1:]}
+
+
+def adoptable_between(attempt: Attempt, claims: tuple[Claim, ...], between: Between | None) -> Adopted | None:
+    """Give what the attempt's own task has left above its input, wherever that lies now, if its result is on record.
+
+    A no-op leaves nothing but its claim, and its place is its input, whatever came onto the branch since.
+    """
+    others = [claim for claim in claims if claim.execution != attempt.execution and claim.result is not None]
+    others.sort(key=lambda claim: claim.number, reverse=True)
+    for landed in () if between is None else between.commits or ():
+        for claim in others:
+            if published_by(landed.commit, claim):
+                assert claim.result is not None
+                return Adopted(landed.commit.ref, landed.commit.tree, claim.result)
+    for claim in others:
+        if claim.tree is None:
+            assert claim.result is not None
+            return Adopted(claim.parent, None, claim.result)
+    return None
+
+
+def is_in_the_way(attempt: Attempt, staged: StagedRef | None, claims: tuple[Claim, ...], between: Between) -> bool:
+    """Return whether an attempt has to wait for somebody else: for a publication to be accepted that may yet be undone.
+
+    Not if it has nothing to publish, and not if it adopts.
+    """
+    if between.unaccepted is None or staged is None:
+        return False
+    return adoptable_between(attempt, claims, between) is None
 
 
 def _refusal(head: Commit, actual: str, next_action: str) -> Refusal:
@@ -167,7 +232,7 @@ class Adopted(Value):
     """The target already is what an earlier attempt of the task published: report that commit with that result."""
 
     ref: CommitRef
-    tree: str
+    tree: str | None
     output: str
     refusal: ClassVar[None] = None
     verdict: ClassVar[str] = "adopt"
@@ -182,6 +247,14 @@ class Refused(Value):
 
 
 @frozen(cache_hash=True, repr=False)
+class Conflicting(Value):
+    """Leave the target alone and fail for good: somebody has changed what the task declared, and it says to fail."""
+
+    refusal: Refusal
+    verdict: ClassVar[str] = "conflict"
+
+
+@frozen(cache_hash=True, repr=False)
 class Late(Value):
     """The attempt's own deadline has passed: it may belong to somebody else by now, so do not even report."""
 
@@ -189,7 +262,7 @@ class Late(Value):
     verdict: ClassVar[str] = "late"
 
 
-Decision: TypeAlias = Allowed | Unneeded | Adopted | Refused | Late
+Decision: TypeAlias = Allowed | Unneeded | Adopted | Refused | Conflicting | Late
 
 
 @frozen(repr=False, slots=False, getstate_setstate=True)
@@ -211,6 +284,12 @@ class Case(Value):
     output: str = "{}"
     #: The body has not run, because an earlier attempt's publication was found.
     adopting: bool = False
+    #: What lies between the input and the head, if a scope is declared.
+    between: Between | None = None
+    #: The head that the store has refused to move from already, and why it said so.
+    refused: tuple[CommitRef, Refusal] | None = None
+    #: The heads of the attempt's further targets, in their order.
+    beside: tuple[Head | None, ...] = ()
 
 
 def decide(case: Case) -> Decision:
@@ -218,20 +297,8 @@ def decide(case: Case) -> Decision:
     too_late = _out_of_time(case)
     if too_late is not None:
         return too_late
-    if case.head is None:
-        return _refuse(
-            Classification.TARGET_MISSING,
-            f"branch {case.attempt.target}",
-            "no such branch",
-            "Create the branch at the input ref or correct the target, then start a new workflow.",
-        )
-    if case.head.dirty:
-        return _refuse(
-            Classification.TARGET_DIRTY,
-            f"{case.attempt.target} without uncommitted objects",
-            "uncommitted objects on the target",
-            "Commit or discard them, then let the orchestrator retry; relocation would mix them into the result.",
-        )
+    if case.head is None or case.head.dirty:
+        return _unusable(case.attempt.target, case.head)
     if case.attempt.operation is Operation.MAINTENANCE and case.staged is not None and not case.preserved:
         # What it calls itself proves nothing, and a logical writer is going to trust the record of it (H-15).
         return _refuse(
@@ -240,7 +307,94 @@ def decide(case: Case) -> Decision:
             "other content, or a workspace that cannot compare it",
             "Declare the task as logical, or change the layout only, such as `ws.compact` does.",
         )
-    return _adopt(case, case.head.commit) or _by_the_head(case, case.head.commit)
+    if case.attempt.shares:
+        return _by_the_scope(case, case.head.commit)
+    head = case.head.commit
+    return _adopt(case, head) or _held_up(case, head) or _by_the_head(case, head)
+
+
+def _unusable(target: Target, head: Head | None) -> Decision:
+    if head is None:
+        return _refuse(
+            Classification.TARGET_MISSING,
+            f"branch {target}",
+            "no such branch",
+            "Create the branch at the input ref or correct the target, then start a new workflow.",
+        )
+    return _refuse(
+        Classification.TARGET_DIRTY,
+        f"{target} without uncommitted objects",
+        "uncommitted objects on the target",
+        "Commit or discard them, then let the orchestrator retry; relocation would mix them into the result.",
+    )
+
+
+def _by_the_scope(case: Case, head: Commit) -> Decision:
+    """Apply the rule of a branch that several workflows write to."""
+    attempt, staged = case.attempt, case.staged
+    found = adoptable_between(attempt, case.claims, case.between)
+    if found is not None:
+        return found
+    if case.adopting:
+        return _adopted_gone(case, head)
+    if staged is None:
+        return Unneeded(attempt.input)
+    if head.ref != attempt.input:
+        objecting = _against_joining(case, head)
+        if objecting is not None:
+            return objecting
+    if case.refused is not None and case.refused[0] == head.ref:
+        # It is not that somebody was faster: the head is the same, and so would the answer be.
+        return Refused(case.refused[1])
+    return Allowed(
+        _plan(case, PlanKind.MERGE, head.ref, staged.commit, staged.tree if head.ref == attempt.input else None)
+    )
+
+
+def _against_joining(case: Case, head: Commit) -> Decision | None:
+    """Say why work that began at the input must not be published onto a head above it; ``None``: it may.
+
+    The input must be below the head: else a merge brings back what was taken off the branch. What is read counts as
+    well as what is written. Counterexample: u reads ``b`` and writes ``a``, v reads ``a`` and writes ``b``, both from
+    one input; their writes are disjoint, and no order of the two gives both results.
+    """
+    attempt = case.attempt
+    between = case.between
+    if between is None or between.commits is None:
+        return _refuse(
+            Classification.HEAD_ELSEWHERE,
+            f"head of {attempt.target} to be above {attempt.input}, not too far",
+            f"head {head.ref} with parents {_list(head.parents)}",
+            "Let the orchestrator retry: the next attempt begins at the newest accepted commit.",
+        )
+    if between.unaccepted is not None:
+        return _refuse(
+            Classification.UNACCEPTED_IN_THE_WAY,
+            f"what lies on {attempt.target} above {attempt.input} to be accepted",
+            f"{between.unaccepted}, published by {between.owner} and not accepted after {between.waited:.0f} s",
+            f"See what became of {between.owner}: `perago retry` lets it finish and adopt what it has published.",
+        )
+    touched = [(path, landed.commit) for landed in between.commits for path in landed.touched]
+    if not touched:
+        return None
+    named = "; ".join(f"{path} by {_first_line(commit)} in {commit.ref}" for path, commit in touched[:_NAMED])
+    refusal = Refusal(
+        Classification.CONFLICT,
+        f"nobody to change what {attempt.logical_task} reads or writes since {attempt.input}",
+        named if len(touched) <= _NAMED else f"{named}; and more",
+        "Let the orchestrator retry: the next attempt begins at the newest accepted commit."
+        if attempt.on_conflict is OnConflict.RERUN
+        else "Start a new workflow from the current head; the task is declared to fail on a conflict.",
+    )
+    return Refused(refusal) if attempt.on_conflict is OnConflict.RERUN else Conflicting(refusal)
+
+
+def _first_line(commit: Commit) -> str:
+    return commit.message.partition("\n")[0] or "somebody"
+
+
+#: How many changed paths a conflict names.
+_NAMED = 5
 
 
 def _adopt(case: Case, head: Commit) -> Decision | None:
@@ -249,14 +403,45 @@ def _adopt(case: Case, head: Commit) -> Decision | None:
     if published is not None:
         assert published.result is not None
         return Adopted(head.ref, head.tree, published.result)
-    if not case.adopting:
-        return None
+    return _adopted_gone(case, head) if case.adopting else None
+
+
+def _adopted_gone(case: Case, head: Commit) -> Decision:
     return _refuse(
         Classification.ADOPTED_GONE,
         f"what an earlier attempt published at the head of {case.attempt.target}, as it was when this one began",
         f"head {head.ref} with parents {_list(head.parents)}",
         "Let the orchestrator retry: the next attempt runs the body, or refuses what it finds.",
     )
+
+
+def _held_up(case: Case, head: Commit) -> Decision | None:
+    """Say what keeps several targets from moving together; ``None``: nothing does, or there is only one."""
+    attempt = case.attempt
+    if not attempt.beside:
+        return None
+    if head.ref != attempt.input and head.parents == (attempt.input,):
+        # An earlier attempt's, whose result no claim keeps. It may have left a further target as it was, where a child
+        # of the input is then a stranger's: taking all of them back is for recovery, whose intent names every commit.
+        return _refuse(
+            Classification.HEAD_NOT_REPLACEABLE,
+            f"head of {attempt.target} to be {attempt.input}: what was published to several targets is not replaced",
+            f"head {head.ref}, whose result is not on record",
+            f"Take it back on all its targets with `perago recover {attempt.target} --roll-back`, then retry.",
+        )
+    seen = dict(zip((each.target for each in attempt.beside), case.beside, strict=False))
+    for each in attempt.beside:
+        found = seen.get(each.target)
+        if found is None or found.dirty:
+            return _unusable(each.target, found)
+        if found.commit.ref != each.input:
+            return _refuse(
+                Classification.HEAD_ELSEWHERE,
+                f"head of {each.target} to be {each.input}, as it was when this attempt began",
+                f"head {found.commit.ref}",
+                "Let the orchestrator retry: the next attempt begins from what is there then.",
+            )
+    return None
 
 
 def _by_the_head(case: Case, head: Commit) -> Decision:
@@ -377,7 +562,14 @@ def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tr
         token=case.token,
         epoch=attempt.epoch,
         operation=attempt.operation,
+        joins=attempt.shares,
+        along=tuple(_along(part, staged_for(part, case.staged)) for part in attempt.parts[1:]),
     )
+
+
+def _along(part: Attempt, staged: StagedRef | StagedBeside | None) -> Along:
+    to = part.input if staged is None else staged.commit
+    return Along(part.target, part.input, to, part.staging_name)
 
 
 _CONDITIONS = {
@@ -403,16 +595,44 @@ def compensate(target: Target, parent: CommitRef, head: Head, name: str | None) 
     )
 
 
+def together(plans: Sequence[PublishPlan]) -> PublishPlan:
+    """Make one plan of several that go back to their parents: in one step, by the anchor of each."""
+    first, *others = plans
+    along = tuple(Along(each.target, each.expected, each.commit, each.name) for each in others if each.name is not None)
+    if len(along) != len(others):
+        raise ValueError("targets go back in one step by the anchor of each, and one has none")
+    return evolve(first, along=along) if along else first
+
+
 def verified(plan: PublishPlan, published: Commit) -> bool:
     """Return whether the commit the store says it published is where and what the plan wanted (S-04)."""
     if plan.kind is PlanKind.RETURN:
         return published.ref == plan.commit
+    if plan.joins:
+        placed = published.parents[:1] == (plan.expected,) and _carries(plan, published)
+        return placed and plan.tree in {None, published.tree}
     if plan.kind is PlanKind.REPLACE and published.ref != plan.commit:
         return False
     # A replacement takes the head's place, so its parent is the head's parent; decide() only replaces a head whose only
     # parent is the input, and the staged commit was made on the input.
     placed = len(published.parents) == 1 and (plan.kind is not PlanKind.MERGE or published.parents[0] == plan.expected)
     return placed and plan.tree in {None, published.tree}
+
+
+def _carries(plan: PublishPlan, commit: Commit) -> bool:
+    """Return whether a commit is the staged one, or joins it to what it stands on."""
+    return plan.commit in {commit.ref, *commit.parents[1:]}
+
+
+def own_effect(attempt: Attempt, plan: PublishPlan, head: Commit, between: Between | None) -> CommitRef | None:
+    """Return the commit that is certainly this plan's, of which nobody has confirmed that it landed.
+
+    Where others publish too, it may lie below what they have published since: it is known by the staged commit.
+    """
+    if not plan.joins:
+        return head.ref if provably_ours(plan, head) and not is_anothers(head, attempt) else None
+    above = () if between is None else between.commits or ()
+    return next((each.commit.ref for each in above if _carries(plan, each.commit)), None)
 
 
 def provably_ours(plan: PublishPlan, head: Commit) -> bool:

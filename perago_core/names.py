@@ -147,6 +147,53 @@ def _last(text: str) -> str:
     return _slug(text).replace("-", "_")
 
 
+_MESSAGE = re.compile(r"(.+) attempt [0-9]+ \((.+)\)")
+_PUBLISHED = "Publish "
+
+
+def commit_message(logical_task: str, number: int, task_id: str) -> str:
+    """Write the message of a staged commit: for people, and to know whom to ask about it."""
+    return f"{logical_task} attempt {number} ({task_id})"
+
+
+def task_in(message: str) -> str | None:
+    """Read back of which logical task a commit says it is; ``None``: of none, it is a stranger's.
+
+    What it says gives nobody a right. It says whom to ask: one that lies is asked about in vain.
+    """
+    found = _MESSAGE.fullmatch(message.partition("\n")[0])
+    return None if found is None else found[1]
+
+
+def merge_message(name: str) -> str:
+    """Write the message of a commit that a store makes of a staged one and that does not repeat its words."""
+    return f"{_PUBLISHED}{name}"
+
+
+def says_another(message: str, logical_task: str) -> bool:
+    """Return whether a commit says that it is another logical task's: in its own words, or by the name it came from.
+
+    One that says nothing we understand does not; nor does one of the task itself.
+    """
+    task = task_in(message)
+    if task is not None:
+        return task != logical_task
+    name = message.partition("\n")[0].removeprefix(_PUBLISHED)
+    return is_staging_name(name) and not is_of_task(name, logical_task)
+
+
+def task_id_in(message: str) -> str | None:
+    """Read back from which task a commit says it comes, by its own words or by the name it was published under.
+
+    As with ``task_in``, it only says whom to ask.
+    """
+    words = message.partition("\n")[0]
+    if words.startswith(_PUBLISHED):
+        return task_id_of(words.removeprefix(_PUBLISHED))
+    found = _MESSAGE.fullmatch(words)
+    return None if found is None else found[2]
+
+
 LONGEST = 1024
 
 

@@ -1,12 +1,15 @@
-"""The plan of a publication: one movement of one target, and what must still be true when the store makes it."""
+"""The plan of a publication: one movement, and what must still be true when the store makes it.
+
+It is of one target, or of several that move in the same step.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from attrs import frozen
+from attrs import field, frozen
 
-from perago_core.value import Value
+from perago_core.value import DECLARED, Value
 from perago_core.values import Claim, CommitRef, Operation, Target
 
 
@@ -26,13 +29,28 @@ class Condition(Enum):
     HEAD_AND_CLAIM = "head and claim"
 
 
+@frozen(cache_hash=True, repr=False)
+class Along(Value):
+    """How a further target moves in the same step: from ``expected`` to ``commit``, at which ``name`` must stand.
+
+    The two may be equal: then it stays, and must still be where it was.
+    """
+
+    target: Target
+    expected: CommitRef
+    commit: CommitRef
+    name: str
+
+
 @frozen(cache_hash=True, repr=False, slots=False, getstate_setstate=True)
 class PublishPlan(Value):
-    """One movement of one target. Made only by ``fence``, consumed only by ``Store.publish``.
+    """One movement. Made only by ``fence``, consumed only by ``Store.publish``.
 
     ``name`` is the revocable name to act by: once it is deleted, a delayed request that names it fails, whereas one
     that names a commit id lands. It is ``None`` where the seed acts by commit id.
     ``tree`` is what the published commit must contain; ``None`` where that cannot be said in advance.
+    ``joins``: merged three ways onto whatever is expected, and the staged commit is its second parent, or it itself.
+    ``along``: further targets. A store moves all of them with the first in one step, or none; one that cannot refuses.
     """
 
     kind: PlanKind
@@ -46,3 +64,5 @@ class PublishPlan(Value):
     token: int | None = None
     epoch: int = 0
     operation: Operation = Operation.LOGICAL
+    joins: bool = field(default=False, metadata=DECLARED)
+    along: tuple[Along, ...] = field(default=(), metadata=DECLARED)

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from perago_core.answers import Answer
 from perago_core.value import Value, a, count, line, maybe, seconds, text
-from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, StagedRef, Target, TaskSnapshot
+from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, Landed, StagedRef, Target, TaskSnapshot
 
 if TYPE_CHECKING:
     from perago_core.attempt.messages import BodyEvent
@@ -107,6 +107,12 @@ class Source(Protocol):
         ...
 
 
+#: How many commits ``Store.since`` reads at most. Who is farther behind begins again from a newer input.
+FARTHEST = 1024
+#: How many paths of one commit it names.
+NAMED = 3
+
+
 class Store(Protocol):
     """Holds the data as branches of commits. ``publish`` is the only call that moves a branch."""
 
@@ -116,6 +122,18 @@ class Store(Protocol):
 
     def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
         """Read one commit by its id."""
+        ...
+
+    def since(
+        self, repository: str, base: CommitRef, head: CommitRef, prefixes: tuple[str, ...]
+    ) -> Answer[tuple[Landed, ...] | None]:
+        """List what lies above a commit up to a head, newest first; each with paths that differ between the two.
+
+        Only paths under the prefixes, a few for each commit, under the commit that was last to change them. ``None``:
+        the base is no first-parent ancestor of the head, or more than ``FARTHEST`` commits below it. Both are
+        immutable, so the answer never changes. Asked for tasks that declare what they read and write, for what lies
+        above a fixed input, and for streams.
+        """
         ...
 
     def read(self, repository: str, ref: CommitRef) -> Source:
@@ -158,7 +176,11 @@ class Store(Protocol):
         ...
 
     def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
-        """Move the target as the plan says and give the published commit. Never sent again by anybody."""
+        """Move the target as the plan says and give the published commit. Never sent again by anybody.
+
+        A commit that is made for it says what the staged one does, or ``names.merge_message`` of its name, so that no
+        other task takes it for its own.
+        """
         ...
 
     def drop(self, target: Target, name: str) -> Answer[None]:
@@ -304,6 +326,15 @@ class BranchCreator(Protocol):
 
 
 @runtime_checkable
+class SeveralTargets(Protocol):
+    """A store that can move several branches in one step, as the plan of an attempt with further targets asks."""
+
+    def moves_together(self, targets: tuple[Target, ...]) -> Answer[None]:
+        """Say whether it can move these; not done: why not, and what to do instead."""
+        ...
+
+
+@runtime_checkable
 class RunBranches(Protocol):
     """A store that holds what a run writes apart until it is promoted: branches that are made, and go again.
 
@@ -386,6 +417,7 @@ PORT_CALLS: Mapping[str, Mapping[str, str]] = {
     "store": {
         "head": "head",
         "look": "head",
+        "since": "head",
         "open_staging": "stage",
         "commit": "stage",
         "drop": "stage",

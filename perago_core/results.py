@@ -45,6 +45,8 @@ class Classification(Enum):
     HEAD_MERGED = "head-merged"
     HEAD_NOT_REPLACEABLE = "head-not-replaceable"
     HEAD_ADVANCED = "head-advanced"
+    CONFLICT = "conflict"
+    UNACCEPTED_IN_THE_WAY = "unaccepted-in-the-way"
     ADOPTED_GONE = "adopted-gone"
     CONTENT_NOT_PRESERVED = "content-not-preserved"
     PUBLISH_REFUSED = "publish-refused"

@@ -10,6 +10,7 @@ those says nothing about the first request: a swap that had landed unseen answer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 #: The calls of each port that read, or that leave behind and answer the same however often they are made.
 IDEMPOTENT: Mapping[str, frozenset[str]] = {
     "orchestrator": frozenset({"reload"}),
-    "store": frozenset({"head", "look", "claim", "read_claim", "claims", "staging_names", "barrier", "drop"}),
+    "store": frozenset({"head", "look", "since", "claim", "read_claim", "claims", "staging_names", "barrier", "drop"}),
     "coordination": frozenset({"get", "list", "create_if_absent"}),
 }
 
@@ -55,12 +56,29 @@ def is_idempotent(call: Call) -> bool:
 
 
 def _again(call: Call, answer: Answer[Any], until: Callable[[], float]) -> Dialogue[Answer[Any]]:
-    now = yield from clock()
-    longest = now + LONGEST
-    seconds = PAUSE
-    while isinstance(answer, Unknown) and now + seconds < min(until(), longest):
-        yield from pause(seconds)
+    turn = pauses(until)
+    while isinstance(answer, Unknown) and (yield from turn()):
         answer = yield call
-        now = yield from clock()
-        seconds = min(2 * seconds, PAUSE_MAX)
     return answer
+
+
+def pauses(until: Callable[[], float]) -> Callable[[], Dialogue[bool]]:
+    """Return a wait before the next try: each longer than the one before; it says no when there is no time for one.
+
+    The time is over at ``until``, and ``LONGEST`` after the first wait. No wait takes more than half of what is left:
+    heartbeats move a deadline that is nearer than the longest wait, and a wait up to it would end before they do.
+    """
+    seconds, longest = PAUSE, math.inf
+
+    def turn() -> Dialogue[bool]:
+        nonlocal seconds, longest
+        now = yield from clock()
+        longest = min(longest, now + LONGEST)
+        left = min(until(), longest) - now
+        if left <= PAUSE:
+            return False
+        yield from pause(max(PAUSE, min(seconds, left / 2)))
+        seconds = min(2 * seconds, PAUSE_MAX)
+        return True
+
+    return turn

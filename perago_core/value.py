@@ -23,6 +23,8 @@ class Value:
 
 #: Marks a field that records of older releases do not have; read without it, they have its default.
 ADDED: Mapping[str, bool] = {"added": True}
+#: Marks one that is not even written while it has its default: what nobody declared leaves every record as it was.
+DECLARED: Mapping[str, bool] = {"added": True, "declared": True}
 
 Validator: TypeAlias = Callable[[Any, "Attribute[Any]", Any], None]
 

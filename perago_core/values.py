@@ -10,11 +10,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import NewType
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from perago_core.budget import PublishBudget
 from perago_core.names import staging_name
-from perago_core.value import ADDED, Value, a, count, flag, line, many, maybe, text
+from perago_core.value import ADDED, DECLARED, Value, a, count, flag, line, many, maybe, seconds, text
 
 CommitRef = NewType("CommitRef", str)
 
@@ -26,6 +26,10 @@ class Backing(Enum):
     ATOMIC = "atomic"
     CONDITIONAL = "conditional"
     LOCKED = "locked"
+
+
+#: The backings whose store checks the head in its own update: on these several workflows may share a branch.
+SHARING = frozenset({Backing.ATOMIC, Backing.CONDITIONAL})
 
 
 class Operation(Enum):
@@ -40,6 +44,13 @@ class OnAbandoned(Enum):
 
     ADOPT = "adopt"
     REPLACE = "replace"
+
+
+class OnConflict(Enum):
+    """What a task does whose declared paths somebody else has changed while it worked: begin again there, or fail."""
+
+    RERUN = "rerun"
+    FAIL = "fail"
 
 
 class TaskStatus(Enum):
@@ -72,7 +83,7 @@ class Target(Value):
 
 @frozen(cache_hash=True, repr=False)
 class Commit(Value):
-    """One commit as the store shows it. Message and metadata are for people; no decision reads them (P-13)."""
+    """One commit as the store shows it. Message and metadata are for people; they give no right (P-13)."""
 
     ref: CommitRef = field(validator=text)
     parents: tuple[CommitRef, ...] = field(validator=many(text))
@@ -90,13 +101,88 @@ class Head(Value):
 
 
 @frozen(cache_hash=True, repr=False)
+class StagedBeside(Value):
+    """What an execution has staged for a further target of its own."""
+
+    target: Target = field(validator=a(Target))
+    commit: CommitRef = field(validator=text)
+    tree: str = field(validator=text)
+
+
+@frozen(cache_hash=True, repr=False)
 class StagedRef(Value):
-    """A staged commit with everything needed to publish or remove it from a process that knows nothing else (P-25)."""
+    """A staged commit with everything needed to publish or remove it from a process that knows nothing else (P-25).
+
+    ``beside``: what the same execution has staged for its further targets; those it leaves as they are have none.
+    """
 
     repository: str = field(validator=text)
     branch: str = field(validator=text)
     commit: CommitRef = field(validator=text)
     tree: str = field(validator=text)
+    beside: tuple[StagedBeside, ...] = field(default=(), validator=many(a(StagedBeside)), metadata=DECLARED)
+
+
+@frozen(cache_hash=True, repr=False)
+class Beside(Value):
+    """A further target of an attempt, and the commit it starts from there."""
+
+    target: Target = field(validator=a(Target))
+    input: CommitRef = field(validator=text)
+
+
+@frozen(cache_hash=True, repr=False)
+class Scope(Value):
+    """What a task declares to read and to write of a branch that others write to as well: the beginnings of paths.
+
+    Declared once, and then everything: a path that is read and not declared voids what is promised.
+    """
+
+    reads: tuple[str, ...] = field(default=(), validator=many(line))
+    writes: tuple[str, ...] = field(default=(), validator=many(line))
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Return what it depends on: what it reads and what it writes, without those that lie inside another."""
+        every = sorted({*self.reads, *self.writes})
+        return tuple(each for each in every if not any(each != one and each.startswith(one) for one in every))
+
+    def allows(self, path: str) -> bool:
+        """Return whether a path may be written."""
+        return path.startswith(self.writes)
+
+    def meets(self, other: Scope) -> str | None:
+        """Name something that one of the two writes and the other one reads or writes; ``None``: they are disjoint."""
+        for one, two in ((self, other), (other, self)):
+            for written in one.writes:
+                for each in two.prefixes:
+                    if written.startswith(each) or each.startswith(written):
+                        return max(written, each, key=len)
+        return None
+
+
+@frozen(cache_hash=True, repr=False)
+class Landed(Value):
+    """A commit that came onto a branch, with a few of the paths asked about that it was the last to change."""
+
+    commit: Commit = field(validator=a(Commit))
+    touched: tuple[str, ...] = field(default=(), validator=many(text))
+
+
+@frozen(cache_hash=True, repr=False)
+class Between(Value):
+    """What lies between an input and the head above it, newest first, by first parents.
+
+    ``commits``: ``None`` if the input is not below the head, or too far. ``unaccepted``: the newest publication of a
+    task of ours, if nobody has accepted it; ``owner`` is that task. ``waited``: for how many seconds this was looked at
+    again and again, ``waited_for`` the task whose turn it was.
+    """
+
+    commits: tuple[Landed, ...] | None = field(default=None, validator=maybe(many(a(Landed))))
+    unaccepted: CommitRef | None = field(default=None, validator=maybe(text))
+    owner: str = field(default="", validator=line)
+    waited: float = field(default=0.0, validator=seconds)
+    waited_for: str = field(default="", validator=line)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -106,6 +192,9 @@ class Attempt(Value):
     ``number`` orders the attempts of one logical task: the orchestrator port gives each a greater number than any
     before it. ``execution`` is minted for each actual run, so that two deliveries of one attempt differ (P-40); it is
     also the nonce by which claims and results are recognised.
+
+    ``beside``: further targets, which move in the same step as the first, or not at all. Claims, result and adoption
+    are of the first one, which therefore changes whenever one of them does.
     """
 
     workflow_id: str = field(validator=text)
@@ -127,19 +216,56 @@ class Attempt(Value):
     ledger: bool = field(default=False, validator=flag)
     epoch: int = field(default=0, validator=count)
     budget: PublishBudget = field(default=Factory(PublishBudget), validator=a(PublishBudget))
+    scope: Scope | None = field(default=None, validator=maybe(a(Scope)), metadata=DECLARED)
+    on_conflict: OnConflict = field(default=OnConflict.RERUN, validator=a(OnConflict), metadata=DECLARED)
+    beside: tuple[Beside, ...] = field(default=(), validator=many(a(Beside)), metadata=DECLARED)
     staging_name: str = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.over_maintenance and not self.ledger:
             message = "Attempt.over_maintenance needs ledger=True: only the ledger proves a commit to be maintenance"
             raise ValueError(message)
+        if self.shares and self.ledger:
+            message = "Attempt.scope needs ledger=False: an intent names one parent and one tree, and blocks the branch"
+            raise ValueError(message)
+        if self.beside:
+            self._check_beside()
         name = staging_name(self.target, self.logical_task, self.number, self.retry_count, self.task_id, self.execution)
         object.__setattr__(self, "staging_name", name)
+
+    def _check_beside(self) -> None:
+        """Several targets need one step that moves them all, and an earlier attempt's of them are never replaced."""
+        named = [self.target, *(each.target for each in self.beside)]
+        plain = self.scope is None and not self.over_maintenance
+        fits = self.adopts and self.operation is Operation.LOGICAL and plain
+        if self.backing is not Backing.ATOMIC or not fits or len(set(named)) != len(named):
+            message = (
+                "Attempt.beside needs different targets, backing=ATOMIC, no scope, and a logical operation that adopts "
+                f"and does not go over maintenance, not {[str(each) for each in named]} with {self.backing}, "
+                f"{self.operation}, {self.on_abandoned}, {self.scope}, over_maintenance={self.over_maintenance}"
+            )
+            raise ValueError(message)
+
+    @property
+    def parts(self) -> tuple[Attempt, ...]:
+        """Return the same execution as each of its targets sees it, the first one first."""
+        if not self.beside:
+            return (self,)
+        others = (evolve(self, target=each.target, input=each.input, beside=()) for each in self.beside)
+        return (self, *others)
 
     @property
     def adopts(self) -> bool:
         """Return whether it takes over what its task has published; ``soft`` replaces it, whatever the task says."""
-        return self.on_abandoned is OnAbandoned.ADOPT and self.backing is not Backing.SOFT
+        return (self.on_abandoned is OnAbandoned.ADOPT or self.shares) and self.backing is not Backing.SOFT
+
+    @property
+    def shares(self) -> bool:
+        """Return whether it may be published onto what others have published since its input.
+
+        Only where the store checks the head in its own update: a lease without that keeps no stranger away.
+        """
+        return self.scope is not None and self.backing in SHARING and self.operation is Operation.LOGICAL
 
 
 @frozen(cache_hash=True, repr=False)
@@ -167,6 +293,9 @@ class Claim(Value):
 
     ``result`` is what the execution is about to report: it is on record before the publication is sent, so whoever
     finds that publication later can report it. ``None``: too long to be kept here, or made by an older release.
+
+    ``staged``: the commit it is about to publish, of a task that declares its scope. Published onto what others have
+    published, it has another parent and another tree, and is known by the staged commit, which is its second parent.
     """
 
     target: Target = field(validator=a(Target))
@@ -178,6 +307,7 @@ class Claim(Value):
     parent: CommitRef = field(validator=text)
     tree: str | None = field(default=None, validator=maybe(text))
     result: str | None = field(default=None, validator=maybe(line), metadata=ADDED)
+    staged: CommitRef | None = field(default=None, validator=maybe(text), metadata=DECLARED)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -204,6 +334,13 @@ class Maintained(Value):
     ref: CommitRef = field(validator=text)
 
 
+def staged_for(part: Attempt, staged: StagedRef | None) -> StagedRef | StagedBeside | None:
+    """Return what is staged for one of an attempt's ``parts``; ``None``: it leaves that target as it is."""
+    if staged is None or (staged.repository, staged.branch) == (part.target.repository, part.staging_name):
+        return staged
+    return next((each for each in staged.beside if each.target == part.target), None)
+
+
 #: How long a result may be that a claim keeps, in characters. A publication with a longer one cannot be adopted.
 LONGEST_RESULT = 65_536
 
@@ -220,4 +357,5 @@ def claim_of(attempt: Attempt, staged: StagedRef | None, result: str = "{}") -> 
         parent=attempt.input,
         tree=None if staged is None else staged.tree,
         result=result if len(result) <= LONGEST_RESULT else None,
+        staged=staged.commit if attempt.shares and staged is not None else None,
     )

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from attrs import field, frozen
 
+from perago_core.fence import published_by
 from perago_core.value import Value, a, count, flag, line, many, text
 from perago_core.values import Claim, Commit, CommitRef, Target
 
@@ -47,7 +48,8 @@ class Facts(Value):
     """What the servers said. ``commits`` begin with the head; ``whole``: the walk did not end at its limit.
 
     ``accepted`` are in the order of acceptance. ``open_tasks`` are those of the claims that are not over. ``kept`` are
-    commits which nobody accepted and a person keeps.
+    commits which nobody accepted and a person keeps. ``bases``: each commit that joins work onto what others have
+    published, with the commit which that work was made from.
     """
 
     target: Target = field(validator=a(Target))
@@ -57,6 +59,7 @@ class Facts(Value):
     claims: tuple[Claim, ...] = field(default=(), validator=many(a(Claim)))
     open_tasks: frozenset[str] = field(default=frozenset[str](), validator=a(frozenset))
     kept: frozenset[CommitRef] = field(default=frozenset[CommitRef](), validator=a(frozenset))
+    bases: tuple[tuple[CommitRef, CommitRef], ...] = field(default=(), validator=many(a(tuple)))
 
 
 @frozen(cache_hash=True, repr=False)
@@ -95,7 +98,22 @@ def judge(facts: Facts) -> Verdict:
     refs = {each.ref: each for each in (*there, *made)}
     findings = tuple(_judged(facts, commit, refs, older=number > oldest) for number, commit in enumerate(facts.commits))
     broken += [_unaccepted(facts, each, made) for each in findings if each.kind is Kind.UNACCEPTED]
-    return Verdict(findings, (*broken, *_twice(made)))
+    return Verdict(findings, (*broken, *_elsewhere(facts, places, made), *_twice(made)))
+
+
+def _elsewhere(facts: Facts, places: Mapping[CommitRef, int], made: Iterable[Accepted]) -> tuple[str, ...]:
+    """Name what was joined onto a branch that does not hold what it was made from.
+
+    A three-way merge then takes a base below that, and brings back what had been taken off. How far down a walk that
+    is not whole would have to go is not known, so such a one accuses nobody.
+    """
+    bases = dict(facts.bases)
+    below = {each.ref: bases[each.ref] for each in made if each.ref in bases}
+    return tuple(
+        f"elsewhere: {ref} on {facts.target} was made from {base}, which is not below it"
+        for ref, base in below.items()
+        if places.get(base, -1) <= places[ref] and (base in places or facts.whole)
+    )
 
 
 def _judged(facts: Facts, commit: Commit, accepted: Mapping[CommitRef, Accepted], *, older: bool) -> Finding:
@@ -106,7 +124,8 @@ def _judged(facts: Facts, commit: Commit, accepted: Mapping[CommitRef, Accepted]
         return Finding(commit, Kind.KEPT)
     for claim in facts.claims:
         # A publication that landed a second time has the tree of the first and another parent.
-        if claim.tree == commit.tree and (claim.parent in commit.parents or not older):
+        made = claim.tree == commit.tree and (claim.parent in commit.parents or not older)
+        if made or published_by(commit, claim):
             kind = Kind.UNDER_WAY if claim.task_id in facts.open_tasks else Kind.UNACCEPTED
             return Finding(commit, kind, claim.logical_task)
     return Finding(commit, Kind.EARLIER if older else Kind.STRANGER)

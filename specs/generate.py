@@ -12,9 +12,9 @@ looks after it), ``windows.md`` (what comes of dying at each point), ``evidence.
 ``evidence.json`` with when they were seen), the reference pages of ``guide/``. With ``--full`` also ``wide.md`` (the
 ladder in wider bounds), ``mutants.md`` (who notices a wrong protocol), ``ablation.md`` (what each step is for),
 ``cluster.md`` (policy, lease and recovery machines of several processes over one coordination store), ``detection.md``
-(how often Hypothesis finds a bug that is there), ``kill-matrix.md`` and ``kill-matrix-lakefs.md`` (real workers killed
-and stopped everywhere, on the embedded stack and on a real lakeFS), ``wrong-answers.md`` (what the adapters make of
-servers that lie).
+(how often Hypothesis finds a bug that is there), ``kill-matrix.md``, ``kill-matrix-bucket.md`` and
+``kill-matrix-lakefs.md`` (real workers killed and stopped everywhere, on the embedded stack, on a real S3 and on a real
+lakeFS), ``wrong-answers.md`` (what the adapters make of servers that lie).
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def files() -> Mapping[str, str]:
 
 def matrices() -> Mapping[str, Callable[[], str]]:
     """Give what takes long, undone: who notices which mutant, what each step is for, who survives which death."""
+    from tests.bucket.matrix_stack import BUCKET  # noqa: PLC0415  as above
     from tests.lakefs.matrix_stack import LAKEFS  # noqa: PLC0415  as above
     from tests.support.crash.matrix_page import kill_matrix  # noqa: PLC0415  only these need the runtime
     from tests.support.hostile.page import wrong_answers  # noqa: PLC0415  as above
@@ -78,6 +79,7 @@ def matrices() -> Mapping[str, Callable[[], str]]:
         "cluster.md": partial(cluster_text, full=True),
         "detection.md": detection_text,
         "kill-matrix.md": kill_matrix,
+        "kill-matrix-bucket.md": partial(kill_matrix, BUCKET),
         "kill-matrix-lakefs.md": partial(kill_matrix, LAKEFS),
         "wrong-answers.md": wrong_answers,
     }

@@ -19,8 +19,9 @@ from datetime import UTC, datetime, timedelta
 
 from perago_bucket import claims, commits, manifest, record
 from perago_bucket.client import Listed
-from perago_bucket.layout import BRANCHES, CLAIMS, COMMITS, DATA, FIRST, NODES, VALUES, Place
+from perago_bucket.layout import BRANCHES, CLAIMS, COMMITS, DATA, FIRST, NODES, TOGETHER, VALUES, Place
 from perago_bucket.record import Record
+from perago_core.names import unescape
 from perago_core.values import CommitRef
 
 
@@ -35,9 +36,14 @@ def unreached_values(place: Place, older_than: float) -> tuple[str, ...]:
 
 
 def _judged(place: Place, older_than: float, reach: Callable[[list[Record]], Iterator[str]]) -> tuple[str, ...]:
-    listed = [each for each in place.bucket.list(place.folder) if _shelf(place, each) != BRANCHES]
+    every = list(place.bucket.list(place.folder))
+    # Of one listing: a second one that came back empty would have let everything go.
+    branches = [unescape(each.key.rpartition("/")[2]) for each in every if _shelf(place, each) == BRANCHES]
+    if not branches:
+        return ()
+    listed = [each for each in every if _shelf(place, each) not in {BRANCHES, TOGETHER}]
     latest = datetime.now(UTC) - timedelta(seconds=older_than)
-    records = [record.change(place, branch, lambda found: (found, found)) for branch in place.branches()]
+    records = [record.change(place, branch, lambda found: (found, found)) for branch in branches]
     reached = set(reach(records))
     standing = {FIRST, *(name for found in records for name in found.names)}
     return tuple(

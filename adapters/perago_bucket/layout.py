@@ -6,6 +6,7 @@
 ``<repository>/nodes/<name>``                  the manifest, in ranges of paths: see ``manifest``
 ``<repository>/claims/<name>``                 claims, written before a record points at them
 ``<repository>/data/<staging name>/<random>``  the bytes of files, each upload under a name of its own
+``<repository>/together/<random>``             what decides whether several records change: see ``transaction``
 ``.coordination/``                             policy, ledger and audit, if they are here: see ``coordination``
 ``.probe/<random>/``                           what a probe makes and removes
 =============================================  =========================================================================
@@ -27,6 +28,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STAGING = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,219}")
 _NAME = re.compile(r"[0-9a-f]{80}")
 BRANCHES, COMMITS, NODES, CLAIMS, DATA, VALUES = "branches", "commits", "nodes", "claims", "data", "values"
+TOGETHER = "together"
 
 #: The folder of the data that a branch begins with: no staging name is like it.
 FIRST = "first"

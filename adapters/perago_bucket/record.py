@@ -4,6 +4,8 @@ It holds the head, the staging names by which somebody may move it, and which cl
 whatever a publication is conditioned on changes the tag that the publication is conditioned on, and is either seen by
 it or makes its swap fail.
 
+A record that is to change together with others names the ``transaction`` that decides it, and what its head will be.
+
 An entity tag is a digest of the content on most servers: equal bytes bring an old tag back, and a writer that slept
 meanwhile would find its condition true again. So each record carries a serial number and a nonce, and no two are equal.
 """
@@ -16,14 +18,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
+from perago_bucket import transaction
 from perago_bucket.answers import Problem, described
 from perago_bucket.client import Bucket
 from perago_bucket.layout import Place
 from perago_core.answers import NotDoneError
+from perago_core.contract import is_list
 from perago_core.values import CommitRef
 
 T = TypeVar("T")
@@ -50,6 +54,14 @@ class Claimed:
 
 
 @frozen
+class Pending:
+    """A head that others change together with: where it will be if that transaction is done."""
+
+    transaction: str
+    to: CommitRef
+
+
+@frozen
 class Record:
     """One state of a branch. ``claims``: by task, then by attempt."""
 
@@ -58,6 +70,12 @@ class Record:
     claims: Mapping[str, Mapping[str, Claimed]] = field(factory=dict[str, Mapping[str, Claimed]])
     serial: int = 0
     nonce: str = ""
+    pending: Pending | None = None
+
+    def settled(self, *, happened: bool) -> Record:
+        """Return the record once what it waits for is done, or void."""
+        moved = self if self.pending is None or not happened else evolve(self, head=self.pending.to)
+        return evolve(moved, pending=None)
 
     def successor(self) -> Record:
         """Return the same state as the next record, unlike any other."""
@@ -103,8 +121,38 @@ _memory = _Memory()
 
 def read(place: Place, branch: str) -> Record | None:
     """Read the record of a branch as it is now; ``None``: there is no such branch."""
-    seen = _read(place, branch)
+    seen = _settled(place, branch, _read(place, branch), transaction.is_done)
     return None if seen is None else seen.record
+
+
+def settle(place: Place, branch: str, key: str, *, happened: bool) -> None:
+    """Write down what has become of a transaction that the record of a branch names; of another's it says nothing."""
+    seen = _memory.get(place.bucket, place.branch(branch)) or _read(place, branch)
+    for _ in range(_ROUNDS):
+        if seen is None or seen.record.pending is None or seen.record.pending.transaction != key:
+            fresh = _read(place, branch)
+            if fresh is None or fresh.record.pending is None or fresh.record.pending.transaction != key:
+                return
+            seen = fresh
+        if _swapped(place, place.branch(branch), seen.tag, seen.record.settled(happened=happened).successor()):
+            return
+        seen = None
+
+
+def _settled(place: Place, branch: str, seen: _Seen | None, ask: Callable[[Bucket, str], bool | None]) -> _Seen | None:
+    """Return the record as it is once its transaction has been asked about.
+
+    One that is gone has been settled on record since we read it, or it was void: then the record is still the same.
+    """
+    while seen is not None and seen.record.pending is not None:
+        happened = ask(place.bucket, seen.record.pending.transaction)
+        if happened is None:
+            again = _read(place, branch)
+            if again is None or again.record.nonce != seen.record.nonce:
+                seen = again
+                continue
+        return evolve(seen, record=seen.record.settled(happened=happened is True))
+    return seen
 
 
 def is_known(place: Place, branch: str) -> bool:
@@ -140,8 +188,7 @@ def change(place: Place, branch: str, wanted: Change[T]) -> T:
     seen = _memory.get(place.bucket, key)
     for turn in range(_ROUNDS):
         is_fresh = seen is None
-        if seen is None:
-            seen = _read(place, branch)
+        seen = _settled(place, branch, _read(place, branch) if seen is None else seen, transaction.void)
         if seen is None:
             message = f"expected branch {place.folder}/{branch}, found none: create it, or correct the target"
             raise NotDoneError(message)
@@ -187,7 +234,7 @@ def _read(place: Place, branch: str) -> _Seen | None:
 
 
 def _written(record: Record) -> bytes:
-    document = {
+    document: dict[str, object] = {
         "serial": record.serial,
         "nonce": record.nonce,
         "head": record.head,
@@ -197,18 +244,47 @@ def _written(record: Record) -> bytes:
             for task, attempts in record.claims.items()
         },
     }
+    if record.pending is not None:
+        document["pending"] = [record.pending.transaction, record.pending.to]
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _parsed(data: bytes) -> Record:
-    document = json.loads(data)
-    return Record(
-        CommitRef(document["head"]),
-        {name: Name(CommitRef(at), tree) for name, (at, tree) in document["names"].items()},
-        {
-            task: {attempt: Claimed(number, name) for attempt, (number, name) in attempts.items()}
-            for task, attempts in document["claims"].items()
-        },
-        document["serial"],
-        document["nonce"],
-    )
+    """Read a record; what has another shape was not written here, whoever answers with it."""
+    try:
+        document = json.loads(data)
+        return Record(
+            CommitRef(_text(document["head"])),
+            {name: Name(CommitRef(_text(at)), _text(tree)) for name, (at, tree) in document["names"].items()},
+            {
+                task: {attempt: Claimed(_count(number), _text(name)) for attempt, (number, name) in attempts.items()}
+                for task, attempts in document["claims"].items()
+            },
+            _count(document["serial"]),
+            _text(document["nonce"]),
+            None if "pending" not in document else Pending(*map(_text, _pair(document["pending"]))),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+        message = f"expected the record of a branch, found something else: {described(wrong)}"
+        raise OSError(message) from None
+
+
+def _text(value: object) -> Any:  # noqa: ANN401  a text, of whichever meaning
+    if not isinstance(value, str):
+        message = f"expected a text, found {type(value).__name__}"
+        raise TypeError(message)
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int:
+        message = f"expected a number, found {type(value).__name__}"
+        raise TypeError(message)
+    return value
+
+
+def _pair(value: object) -> list[object]:
+    if not is_list(value) or len(value) != 2:  # noqa: PLR2004  a pair
+        message = "expected a transaction and a commit"
+        raise TypeError(message)
+    return value

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from io import BytesIO
 
-from perago_bucket import claims, commits, garbage, manifest, publish, record, staging
+from perago_bucket import claims, commits, garbage, manifest, publish, record, staging, together
 from perago_bucket.access import BucketSink, BucketSource, put
 from perago_bucket.answers import answer
 from perago_bucket.client import Connection, bucket
 from perago_bucket.layout import FIRST, Place, coordination_of, place_of
 from perago_bucket.probe import probe
 from perago_bucket.record import Record
-from perago_core.answers import Answer, NotDoneError, Unknown
+from perago_core.answers import Answer, Done, NotDoneError, Unknown
+from perago_core.landed import above, landed
 from perago_core.names import branch_of_a_run, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.ports import BranchCreator, ObjectCollector, RunBranches
-from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
+from perago_core.ports import BranchCreator, ObjectCollector, RunBranches, SeveralTargets
+from perago_core.values import Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
 
 
-class BucketStore(BranchCreator, RunBranches, ObjectCollector):
+class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
     """The repositories below one prefix of a bucket."""
 
     def __init__(self, connection: Connection) -> None:
@@ -39,6 +40,23 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector):
     def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
         """Read one commit by its id."""
         return answer(lambda: commits.look(self._place(repository), ref))
+
+    def since(
+        self, repository: str, base: CommitRef, head: CommitRef, prefixes: tuple[str, ...]
+    ) -> Answer[tuple[Landed, ...] | None]:
+        """List what lies above a commit up to a head, each with paths under the prefixes that differ."""
+
+        def work() -> tuple[Landed, ...] | None:
+            place = self._place(repository)
+            found = above(base, head, lambda ref: commits.needed(place, ref))
+
+            def differing(one: CommitRef, other: CommitRef) -> Iterator[str]:
+                left, right = (commits.needed(place, ref).tree for ref in (one, other))
+                return (path for path in manifest.differing(place, left, right) if path.startswith(prefixes))
+
+            return None if found is None else landed(found, base, differing)
+
+        return answer(work)
 
     def read(self, repository: str, ref: CommitRef) -> BucketSource:
         """Open a commit for reading."""
@@ -83,6 +101,11 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector):
     def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
         """Move the target as the plan says and give the published commit."""
         return answer(lambda: publish.publish(self._place(plan.target.repository), plan))
+
+    def moves_together(self, targets: tuple[Target, ...]) -> Answer[None]:
+        """Say whether these branches can move in one step: all of one bucket can."""
+        del targets
+        return Done(None)
 
     def drop(self, target: Target, name: str) -> Answer[None]:
         """Delete a staging name; done also when it is not there."""
@@ -159,11 +182,12 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector):
 
         def work() -> int:
             place = self._place(repository)
+            unfinished = together.collect(place, older_than, dry_run=dry_run)
             beside = coordination_of(place.bucket)
             going = (*garbage.unreached(place, kept, older_than), *garbage.unreached_values(beside, older_than))
             if not dry_run:
                 place.bucket.delete(going)
-            return len(going)
+            return len(going) + unfinished
 
         return answer(work)
 

@@ -266,6 +266,12 @@ class Client:
         diff = self._sdk.branches_api.diff_branch
         return self._found(lambda: bool(_all_of(self._read(diff, repository, branch, amount=1))))
 
+    def differing(self, repository: str, one: str, other: str, prefix: str) -> tuple[str, ...]:
+        """Name paths under a prefix that differ between two commits: all, or as many as come at once."""
+        diff = self._sdk.refs_api.diff_refs
+        given = {"prefix": prefix, "type": "two_dot", "amount": PAGE}
+        return tuple(str(each.path) for each in _all_of(self._read(diff, repository, one, other, **given)))
+
     def checksum(self, repository: str, ref: str, path: str) -> str | None:
         """Return the checksum of an object."""
         stat = self._sdk.objects_api.stat_object
@@ -362,11 +368,20 @@ class Client:
         creation = CommitCreation(message=message, metadata=dict(metadata), date=None, allow_empty=None)
         return _commit(_value(self._change(self._sdk.commits_api.commit, repository, branch, creation)))
 
-    def merge(self, repository: str, source: str, branch: str, message: str, metadata: Mapping[str, str]) -> CommitRef:
-        """Merge into a branch as one commit whose only parent is the branch's head."""
+    def merge(
+        self,
+        repository: str,
+        source: str,
+        branch: str,
+        message: str,
+        metadata: Mapping[str, str],
+        *,
+        squash: bool = True,
+    ) -> CommitRef:
+        """Merge into a branch as one commit whose only parent is its head; not squashed, the source is its second."""
         merge_metadata = dict(metadata)
         merge = Merge(
-            message=message, metadata=merge_metadata, strategy=None, force=None, allow_empty=None, squash_merge=True
+            message=message, metadata=merge_metadata, strategy=None, force=None, allow_empty=None, squash_merge=squash
         )
         send = self._sdk.refs_api.merge_into_branch
         return CommitRef(_value(self._move(send, repository, source, branch, merge)).reference)

@@ -11,6 +11,7 @@ the reset undoes that.
 from __future__ import annotations
 
 from perago_core.answers import NotDoneError
+from perago_core.names import merge_message
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef
 from perago_lakefs import hook
@@ -30,6 +31,13 @@ from perago_lakefs.client import Client
 
 def publish(client: Client, plan: PublishPlan) -> CommitRef:
     """Move the target as the plan says, and give the published commit. The client says how long that may take."""
+    if plan.along:
+        further = ", ".join(str(each.target) for each in plan.along)
+        message = (
+            f"expected a plan of one target, found {further} beside {plan.target}: lakeFS moves one branch at a time. "
+            "Use a bucket as the store, or publish by tasks of one target each"
+        )
+        raise NotDoneError(message)
     _check(client, plan)
     move = _merge if plan.kind is PlanKind.MERGE else _relocate
     try:
@@ -42,10 +50,13 @@ def publish(client: Client, plan: PublishPlan) -> CommitRef:
 
 
 def _merge(client: Client, plan: PublishPlan) -> CommitRef:
-    """Add one commit to the target whose only parent is its head (S-04)."""
+    """Add one commit to the target whose only parent is its head (S-04), or whose first one, if it joins."""
     source = plan.name or plan.commit
     metadata = {hook.EXPECTED: plan.expected, hook.STAGED: plan.commit}
-    return client.merge(plan.target.repository, source, plan.target.branch, f"Publish {source}", metadata)
+    squash = not plan.joins
+    return client.merge(
+        plan.target.repository, source, plan.target.branch, merge_message(source), metadata, squash=squash
+    )
 
 
 def _relocate(client: Client, plan: PublishPlan) -> CommitRef:

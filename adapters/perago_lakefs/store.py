@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TypeVar
 
 from perago_core.answers import Answer, NotDoneError
+from perago_core.landed import above, landed
 from perago_core.names import EVERY, RUNS, branch_of_a_run, is_staging_name, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import RunBranches, Sink, Source
-from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
+from perago_core.values import Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
 from perago_lakefs import barrier, probe, publish
 from perago_lakefs.answers import Problem, answer, is_without_changes
 from perago_lakefs.claims import Claims
@@ -24,6 +25,8 @@ T = TypeVar("T")
 
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,219}")
 _COMMIT = re.compile(r"[0-9a-f]{64}")
+#: Commits read at once on the way down to an input; seldom more than a few are needed.
+_LOG_PAGE = 64
 
 
 class LakeFSStore(RunBranches):
@@ -51,6 +54,26 @@ class LakeFSStore(RunBranches):
     def look(self, repository: str, ref: CommitRef) -> Answer[Commit | None]:
         """Read one commit by its id."""
         return self._answer(lambda client: client.commit(repository, ref) if _is_commit_id(ref) else None)
+
+    def since(
+        self, repository: str, base: CommitRef, head: CommitRef, prefixes: tuple[str, ...]
+    ) -> Answer[tuple[Landed, ...] | None]:
+        """List what lies above a commit up to a head, each with paths under the prefixes that differ.
+
+        For disjoint writers that is one page of the log and one comparison for each prefix.
+        """
+
+        def work(client: Client) -> tuple[Landed, ...] | None:
+            history = client.history(repository, _commit_id(head), _LOG_PAGE)
+            commits = above(_commit_id(base), head, lambda _ref: next(history))
+
+            def differing(one: CommitRef, other: CommitRef) -> Iterator[str]:
+                for prefix in prefixes:
+                    yield from client.differing(repository, one, other, prefix)
+
+            return None if commits is None else landed(commits, base, differing)
+
+        return self._answer(work)
 
     def read(self, repository: str, ref: CommitRef) -> Source:
         """Return the reader of an immutable commit."""

@@ -10,6 +10,19 @@ Importing this package needs no Spark.
 
 from perago_spark.api.checks import Rows, exactly, require_columns, require_only_columns, require_rows
 from perago_spark.api.datasets import SparkDatasets, Written
+from perago_spark.api.gates import (
+    Gate,
+    GateError,
+    accepted_values,
+    foreign_key,
+    freshness,
+    in_range,
+    not_null,
+    predicate,
+    row_count_drift,
+    unique,
+)
+from perago_spark.declarative.run import run_pipeline
 from perago_spark.errors import DatasetError, SparkUnavailableError
 from perago_spark.process.messages import BodyFailure, Returned
 from perago_spark.process.pool import Launch, WarmBodies
@@ -20,6 +33,8 @@ from perago_spark.source.options import ReadPlace, WritePlace
 __all__ = [
     "BodyFailure",
     "DatasetError",
+    "Gate",
+    "GateError",
     "Launch",
     "ReadPlace",
     "Returned",
@@ -32,8 +47,17 @@ __all__ = [
     "WarmBodies",
     "WritePlace",
     "Written",
+    "accepted_values",
     "exactly",
+    "foreign_key",
+    "freshness",
+    "in_range",
+    "not_null",
+    "predicate",
     "require_columns",
     "require_only_columns",
     "require_rows",
+    "row_count_drift",
+    "run_pipeline",
+    "unique",
 ]

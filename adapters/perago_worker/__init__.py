@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from perago_worker.api.dataset import LocalDataset, dataset
     from perago_worker.api.errors import GuardrailViolationError, TaskDefinitionError, TaskTerminalError
     from perago_worker.api.guardrails import Guardrail, forbid_glob, require_dir, require_file, require_glob
     from perago_worker.api.progress import progress
@@ -20,10 +21,12 @@ __all__ = [
     "Finished",
     "Guardrail",
     "GuardrailViolationError",
+    "LocalDataset",
     "RunFailedError",
     "TaskDefinitionError",
     "TaskTerminalError",
     "Workspace",
+    "dataset",
     "forbid_glob",
     "progress",
     "require_dir",
@@ -35,6 +38,8 @@ __all__ = [
 
 _MODULES = {
     "Finished": "run",
+    "LocalDataset": "dataset",
+    "dataset": "dataset",
     "GuardrailViolationError": "errors",
     "TaskDefinitionError": "errors",
     "TaskTerminalError": "errors",

@@ -22,6 +22,7 @@ from perago_core.attempt.messages import BodyEvent
 from perago_core.errors import one_line
 from perago_core.ports import Sink, TaskWorkspace
 from perago_core.values import Attempt
+from perago_worker.api.errors import UserError
 from perago_worker.api.progress import listen
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition
@@ -29,11 +30,12 @@ from perago_worker.bodies.notes import NoteHandler, NoteWriter, Printed, decode
 from perago_worker.bodies.stages import objection_of, run_body
 from perago_worker.bodies.verdict import Succeeded
 from perago_worker.config.settings import SparkSection
-from perago_worker.folders.workspace import Limits, NoteListener, Readable
+from perago_worker.folders.workspace import Limits, NoteListener
 from perago_worker.logger import log
 
 if TYPE_CHECKING:
-    from perago_spark import BodyFailure, Returned, SparkDatasets, SparkTask
+    from perago_spark import BodyFailure, Returned, SparkDatasets, SparkSettings, SparkTask
+    from perago_worker.stack import Stack
 
 SPARK: Final = "spark"
 #: What a warm process is told to run tasks with.
@@ -43,7 +45,7 @@ ENTRY: Final = f"{__name__}:call"
 @contextmanager
 def with_spark(
     files: TaskWorkspace,
-    store: Readable,
+    stack: Stack,
     tasks: Mapping[str, TaskDefinition],
     settings: SparkSection,
     *,
@@ -54,20 +56,31 @@ def with_spark(
 ) -> Generator[TaskWorkspace]:
     """Return a workspace for tasks of both kinds; that for files itself, if no task is on Spark.
 
-    On leaving, no process of a Spark body runs any more.
+    ``stack``: where inputs from outside are recorded, and what did not pass its gates. On leaving, no process of a
+    Spark body runs any more.
     """
     if all(each.signature.kind != SPARK for each in tasks.values()):
         yield files
         return
-    from perago_spark import Launch, SparkSettings, SparkWorkspace, WarmBodies  # noqa: PLC0415  only who has such tasks
+    from perago_spark import Launch, SparkWorkspace, WarmBodies  # noqa: PLC0415  only who has such tasks
 
-    own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
+    own = spark_settings(settings)
     warm = WarmBodies(Launch(ENTRY, own.text(), environment, root), keep if settings.keep is None else settings.keep)
 
     def heard(attempt: Attempt, line: str) -> None:
         listener(attempt, decode(line.encode("utf-8")) or Printed(line))
 
-    spark = SparkWorkspace(store, spark_tasks(tasks), warm, listener=heard)
+    from perago_worker.ops.failed import keep_with  # noqa: PLC0415  a body's process imports this module, too
+    from perago_worker.ops.inputs import pin_with  # noqa: PLC0415  as above
+
+    spark = SparkWorkspace(
+        stack.store,
+        spark_tasks(tasks),
+        warm,
+        listener=heard,
+        pin=pin_with(stack.coordination),
+        keep=keep_with(stack, settings.keep_failed_days),
+    )
     swept = spark.sweep()
     if swept:
         log.info("removed the folders of %d dead Spark process(es)", len(swept))
@@ -75,6 +88,16 @@ def with_spark(
         yield Workspaces(files, spark, tasks)
     finally:
         warm.close()
+
+
+def spark_settings(section: SparkSection) -> SparkSettings:
+    """Return the settings as Spark's side wants them; a key that would have no effect is an error of the user's."""
+    from perago_spark import SparkSettings, SparkUnavailableError  # noqa: PLC0415  only who has such tasks needs it
+
+    try:
+        return SparkSettings(section.master, section.conf, section.remote.get_secret_value())
+    except SparkUnavailableError as error:
+        raise UserError(str(error)) from None
 
 
 def spark_tasks(tasks: Mapping[str, TaskDefinition]) -> dict[str, SparkTask]:

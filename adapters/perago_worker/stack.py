@@ -5,6 +5,7 @@ Each is imported when it is asked for: whoever runs on the embedded stack needs 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -87,10 +88,21 @@ def open_stack(settings: Settings, orchestrator: ManagedOrchestrator | None = No
     """Open what the settings name; an orchestrator that is open already is taken as it is."""
     return Stack(
         orchestrator or open_orchestrator(settings),
-        _open("store", {"local": _git, "lakefs": partial(_lakefs, settings), "bucket": _bucket}, settings.store),
+        open_store(settings),
         _open("coordination", {**_COORDINATIONS, "bucket": partial(_beside, settings)}, settings.coordination),
         MachineClock(),
     )
+
+
+def open_store(settings: Settings) -> ManagedStore:
+    """Open only the store: reading data needs no orchestrator."""
+    makers: Mapping[str, Callable[[Any], Any]] = {
+        "local": _git,
+        "lakefs": partial(_lakefs, settings),
+        "bucket": _bucket,
+    }
+    store: ManagedStore = _open("store", makers, settings.store)
+    return store
 
 
 def pipelines_of(stack: Stack, budget: PublishBudget | None = None) -> Pipelines:
@@ -180,7 +192,7 @@ def bucket_connection(section: StoreSettings) -> BucketConnection:
     }
     options = tuple((name, value) for name, value in given.items() if value)
     try:
-        return Connection(section.url, options, section.timeout)
+        return Connection(section.url, options, section.timeout).carrying(os.environ)
     except ValueError as wrong:
         raise StackError(f"store.kind is 'bucket', and store.url does not name one: {wrong}") from None
 

@@ -5,7 +5,9 @@ or whose fate is unknown is told by ``NotDone`` and ``Unknown``; the phase says 
 machine from values that were checked when they came in, so they are not checked again.
 
 One command is one port call, with two exceptions that are worth one row each instead of many: ``ReadOwners`` reloads
-one task per older claim, and ``CleanUp`` removes up to three things, none of which can change the result any more.
+one task per older claim, and ``CleanUp`` removes up to three things, none of which can change the result any more. An
+attempt with further targets makes the call for each of them, except that only the first has claims and a result, and
+that all of them move by one ``Publish``.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from perago_core.ledger.records import SettlementKind
 from perago_core.machine.rows import Command, certain, effect, read
 from perago_core.plan import PublishPlan
 from perago_core.results import Result
-from perago_core.value import a, count, flag, line, many, maybe, seconds, text
-from perago_core.values import Claim, Commit, CommitRef, Content, Head, Maintained, StagedRef, TaskSnapshot
+from perago_core.value import DECLARED, a, count, flag, line, many, maybe, seconds, text
+from perago_core.values import Between, Claim, Commit, CommitRef, Content, Head, Maintained, StagedRef, TaskSnapshot
 
 
 class WorkspaceReady(Event):
@@ -318,12 +320,17 @@ class ArmIntent(Command):
 
 @frozen(cache_hash=True, repr=False)
 class HeadSeen(Event):
-    """The target's head as one coherent read showed it, with the times that are read at the same moment."""
+    """The target's head as one coherent read showed it, with the times that are read at the same moment.
+
+    ``between``: what lies between the input and this head, for a task that declares what it reads and writes.
+    """
 
     head: Head | None = field(validator=maybe(a(Head)))
     now: float = field(default=0.0, validator=seconds)
     attempt_until: float = field(default=float("inf"), validator=seconds)
     lease_until: float = field(default=float("inf"), validator=seconds)
+    between: Between | None = field(default=None, validator=maybe(a(Between)), metadata=DECLARED)
+    beside: tuple[Head | None, ...] = field(default=(), validator=many(maybe(a(Head))), metadata=DECLARED)
 
 
 class ReadHead(Command):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from attrs import define
+from attrs import define, evolve
 
 from perago_core import ledger
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
@@ -17,13 +17,25 @@ from perago_core.attempt import messages as m
 from perago_core.attempt.state import UNDER_LEASE, AttemptState, Known, Phase, work_of
 from perago_core.attempt.table import ATTEMPT, start
 from perago_core.calls import Call, Conversation, Talk, ask, call, clock, look, pause, through, wall_clock
+from perago_core.fence import is_in_the_way
 from perago_core.machine.rows import Command, Fired
 from perago_core.ports import Orchestrator, Store, Workspace
 from perago_core.revocation import revoke
-from perago_core.values import Attempt, Backing, TaskSnapshot
+from perago_core.sharing import between
+from perago_core.unanswered import pauses
+from perago_core.values import Attempt, Backing, CommitRef, StagedBeside, StagedRef, Target, TaskSnapshot, staged_for
 
 if TYPE_CHECKING:
     from perago_core.lease.run import Background, Keeper
+
+T = TypeVar("T")
+
+
+#: Seconds between two looks of an attempt that waits for its turn on a shared branch: first, and at most.
+TURN_PAUSE = 0.05
+TURN_PAUSE_MAX = 2.0
+#: Seconds after which it does not wait any longer: whoever is in the way has died, and nobody has tried again.
+TURN_LONGEST = 300.0
 
 
 def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
@@ -62,19 +74,44 @@ def _reload(x: Execution, _command: m.ReloadTask) -> Conversation:
     return Unknown(answer.reason, now=(yield from clock()), until=x.attempt_until())
 
 
-def _open_staging(x: Execution, command: m.OpenStaging) -> Conversation:
-    asked = call(Store.open_staging, x.attempt.target, command.name, command.at)
+def _for_each(x: Execution, talk: Callable[[Attempt], Talk[T]]) -> Talk[tuple[T, ...]]:
+    """Have something done for each target, the first one first; what one refuses after another did it is unknown."""
+    done: list[T] = []
+    for part in x.attempt.parts:
+        answer = yield from talk(part)
+        if not isinstance(answer, Done):
+            return Unknown(answer.reason, answer.operations) if done else answer
+        done.append(answer.value)
+    return Done(tuple(done))
+
+
+def _open_staging(x: Execution, _command: m.OpenStaging) -> Conversation:
+    asked = _for_each(x, lambda part: call(Store.open_staging, part.target, part.staging_name, part.input))
     return ask(asked, _nothing(m.StagingOpened))
 
 
-def _upload(x: Execution, command: m.Upload) -> Conversation:
-    asked = through(Workspace.upload, x.attempt, x.attempt.target, command.name)
+def _upload(x: Execution, _command: m.Upload) -> Conversation:
+    asked = _for_each(x, lambda part: through(Workspace.upload, part, part.target, part.staging_name))
     return ask(asked, _nothing(m.Uploaded))
 
 
 def _commit(x: Execution, command: m.CommitStaging) -> Conversation:
-    asked = call(Store.commit, x.attempt.target, command.name, command.message)
-    return ask(asked, lambda staged: m.NothingStaged() if staged is None else m.Staged(staged))
+    asked = _for_each(x, lambda part: call(Store.commit, part.target, part.staging_name, command.message))
+    answer = yield from asked
+    if not isinstance(answer, Done):
+        return answer
+    first, *others = answer.value
+    beside = tuple(
+        StagedBeside(part.target, staged.commit, staged.tree)
+        for part, staged in zip(x.attempt.parts[1:], others, strict=True)
+        if staged is not None
+    )
+    if first is not None:
+        return m.Staged(evolve(first, beside=beside) if beside else first)
+    if not beside:
+        return m.NothingStaged()
+    # Claim and adoption know the publication by what it makes of the first target, where this would leave no trace.
+    return NotDone(f"{x.attempt.target} is unchanged, and {len(beside)} further target(s) are not: it must say so")
 
 
 def _claim(_x: Execution, command: m.MakeClaim) -> Conversation:
@@ -104,15 +141,18 @@ def _settle_intents(x: Execution, _command: m.SettleIntents) -> Conversation:
     # The recovery machine is compiled by whoever keeps a ledger (ADR 6).
     from perago_core.recovery import Mode, sweep  # noqa: PLC0415
 
-    since = x.attempt.input if x.attempt.over_maintenance else None
-    swept = yield from sweep(x.attempt.target, Mode.SETTLE_ONLY, _actor(x.attempt), maintained_since=since)
+    since, actor = x.attempt.input if x.attempt.over_maintenance else None, _actor(x.attempt)
+    swept = yield from _for_each(x, lambda part: sweep(part.target, Mode.SETTLE_ONLY, actor, maintained_since=since))
     if not isinstance(swept, Done):
         return Unknown(swept.reason)
-    found = swept.value
-    unresolved = tuple(
-        each.operation_id for each in found.outcomes if each.ending.blocks and not _is_below(x, each.intent)
+    outcomes = [each for found in swept.value for each in found.outcomes]
+    # One intent of several targets is found under each of them.
+    unresolved = dict.fromkeys(
+        each.operation_id for each in outcomes if each.ending.blocks and not _is_below(x, each.intent)
     )
-    return m.IntentsSettled(found.epoch, unresolved, found.maintained, found.alarms)
+    alarms = dict.fromkeys(alarm for found in swept.value for alarm in found.alarms)
+    first, newest = swept.value[0], swept.value[-1]
+    return m.IntentsSettled(newest.epoch, tuple(unresolved), first.maintained, tuple(alarms))
 
 
 def _is_below(x: Execution, intent: ledger.Intent | None) -> bool:
@@ -128,6 +168,11 @@ def _is_below(x: Execution, intent: ledger.Intent | None) -> bool:
 
 
 def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
+    """Try for the lease; while another has it, again and again until the attempt has no time left or is interrupted.
+
+    A dead worker's lease is busy until its time to live is over. Whoever failed at once was tried again at once, found
+    it busy again, and had used all retries up before that time was over.
+    """
     # The lease machine is compiled by whoever needs a lease (ADR 6).
     from perago_core.lease import LeaseEnd, LeaseRequest  # noqa: PLC0415
     from perago_core.lease.run import Keeper  # noqa: PLC0415
@@ -135,13 +180,17 @@ def _acquire_lease(x: Execution, _command: m.AcquireLease) -> Conversation:
     budget = x.attempt.budget
     request = LeaseRequest(x.attempt.target, x.attempt.execution, budget.lease_ttl, budget.lease_margin)
     lock = None if x.background is None else x.background.lock()
+    turn = pauses(x.waits_until)
     x.keeper = keeper = Keeper(request, budget.under_lease, lock)
     yield from keeper.acquire()
+    while keeper.end is LeaseEnd.BUSY and (yield from turn()):
+        x.keeper = keeper = Keeper(request, budget.under_lease, lock)
+        yield from keeper.acquire()
     if keeper.held is not None:
         if x.background is not None:
             x.background.keep(keeper)
         return m.LeaseHeld(keeper.held.token, keeper.held.clean)
-    return NotDone(keeper.why) if keeper.end is LeaseEnd.BUSY else Unknown(keeper.why)
+    return x.interruption() or (NotDone(keeper.why) if keeper.end is LeaseEnd.BUSY else Unknown(keeper.why))
 
 
 def _await_takeover(x: Execution, command: m.AwaitTakeover) -> Conversation:
@@ -156,14 +205,14 @@ def _await_takeover(x: Execution, command: m.AwaitTakeover) -> Conversation:
 
 
 def _revoke_older(x: Execution, command: m.RevokeOlder) -> Conversation:
-    answer = yield from revoke(x.attempt.target, x.attempt.logical_task, command.number)
+    answer = yield from _for_each(x, lambda part: revoke(part.target, part.logical_task, command.number))
     if isinstance(answer, Done):
-        return m.Revoked(answer.value.dropped)
+        return m.Revoked(tuple(name for each in answer.value for name in each.dropped))
     return answer
 
 
 def _barrier(x: Execution, _command: m.PassBarrier) -> Conversation:
-    asked = call(Store.barrier, x.attempt.target)
+    asked = _for_each(x, lambda part: call(Store.barrier, part.target))
     return ask(asked, _nothing(m.BarrierPassed))
 
 
@@ -173,7 +222,7 @@ def _actor(attempt: Attempt) -> str:
 
 def _intent(x: Execution, created_at: int) -> ledger.Intent:
     attempt, known = x.attempt, x.state.known
-    staged = work_of(known)
+    work = work_of(known)
     return ledger.Intent(
         operation_id=attempt.execution,
         operation=attempt.operation,
@@ -184,19 +233,36 @@ def _intent(x: Execution, created_at: int) -> ledger.Intent:
         logical_task=attempt.logical_task,
         actor=_actor(attempt),
         created_at=created_at,
-        targets=(
-            ledger.TargetIntent(
-                target=attempt.target,
-                parent=attempt.input,
-                staged=None if staged is None else staged.commit,
-                tree=None if staged is None else staged.tree,
-            ),
-        ),
+        targets=tuple(_target_intent(part, staged_for(part, work)) for part in attempt.parts),
         backing=attempt.backing,
         epoch=attempt.epoch,
         lease_token=known.token,
         over_maintenance=attempt.over_maintenance,
     )
+
+
+def _target_intent(part: Attempt, staged: StagedRef | StagedBeside | None) -> ledger.TargetIntent:
+    return ledger.TargetIntent(
+        target=part.target,
+        parent=part.input,
+        staged=None if staged is None else staged.commit,
+        tree=None if staged is None else staged.tree,
+    )
+
+
+def _arrived(x: Execution, ref: CommitRef) -> dict[Target, CommitRef]:
+    """Say where each target is when the first one is at this commit.
+
+    The further ones are where we moved them, in the same step, if that is our own commit; an adopted one's execution
+    has moved them, or nobody has, and ours left them as they were.
+    """
+    staged = x.state.known.staged
+    moved = staged if staged is not None and staged.commit == ref else None
+    arrived = {x.attempt.target: ref}
+    for part in x.attempt.parts[1:]:
+        own = staged_for(part, moved)
+        arrived[part.target] = part.input if own is None else own.commit
+    return arrived
 
 
 def _arm(x: Execution, _command: m.ArmIntent) -> Conversation:
@@ -207,7 +273,7 @@ def _arm(x: Execution, _command: m.ArmIntent) -> Conversation:
 def _confirm(x: Execution, command: m.ConfirmIntent) -> Conversation:
     if x.intent is None:
         return Unknown("the process that armed the intent is gone; a sweep settles it")
-    answer = yield from ledger.confirm(x.intent, {x.attempt.target: command.ref})
+    answer = yield from ledger.confirm(x.intent, _arrived(x, command.ref))
     if isinstance(answer, Done):
         x.intent = answer.value
     return _ledger_event(answer, m.Confirmed)
@@ -216,10 +282,10 @@ def _confirm(x: Execution, command: m.ConfirmIntent) -> Conversation:
 def _settle(x: Execution, command: m.SettleIntent) -> Conversation:
     if x.intent is None:
         return Unknown("the process that armed the intent is gone; a sweep settles it")
-    after = x.attempt.input if command.ref is None else command.ref
-    movement = ledger.Movement(x.attempt.target, x.attempt.input, after)
+    after = _arrived(x, x.attempt.input if command.ref is None else command.ref)
+    movements = tuple(ledger.Movement(part.target, part.input, after[part.target]) for part in x.attempt.parts)
     at = yield from wall_clock()
-    answer = yield from ledger.settle(x.intent, command.kind, (movement,), _actor(x.attempt), at)
+    answer = yield from ledger.settle(x.intent, command.kind, movements, _actor(x.attempt), at)
     return _ledger_event(answer, m.Settled)
 
 
@@ -228,18 +294,59 @@ def _ledger_event(answer: Answer[Any], done: Callable[[], Event]) -> Event:
 
 
 def _read_head(x: Execution, _command: m.ReadHead) -> Conversation:
-    answer = yield from call(Store.head, x.attempt.target)
+    if x.attempt.shares:
+        return (yield from _read_shared_head(x))
+    answer = yield from _for_each(x, lambda part: call(Store.head, part.target))
     if not isinstance(answer, Done):
         return Unknown(answer.reason)
-    return m.HeadSeen(answer.value, (yield from clock()), x.attempt_until(), x.lease_until())
+    first, *beside = answer.value
+    return m.HeadSeen(first, (yield from clock()), x.attempt_until(), x.lease_until(), beside=tuple(beside))
+
+
+def _read_shared_head(x: Execution) -> Conversation:
+    """See the head and what lies between; before a decision wait while somebody else's publication is in the way.
+
+    The wait costs no attempt. It ends when the attempt does, and after ``TURN_LONGEST`` seconds: a writer that has died
+    is not waited for for ever.
+    """
+    attempt, known = x.attempt, x.state.known
+    assert attempt.scope is not None
+    waited, seconds, waited_for = 0.0, TURN_PAUSE, ""
+    while True:
+        answer = yield from call(Store.head, attempt.target)
+        if not isinstance(answer, Done):
+            return Unknown(answer.reason)
+        head, found = answer.value, None
+        if head is not None and head.commit.ref != attempt.input:
+            seen = yield from between(
+                attempt.target, attempt.input, head.commit.ref, attempt.scope, attempt.logical_task
+            )
+            if not isinstance(seen, Done):
+                return Unknown(seen.reason)
+            found = evolve(seen.value, waited=waited, waited_for=waited_for)
+        now, until = (yield from clock()), x.attempt_until()
+        waits = (
+            x.state.phase is Phase.HEAD
+            and found is not None
+            and is_in_the_way(attempt, known.staged, known.claims, found)
+        )
+        if not waits or waited >= TURN_LONGEST or now + seconds >= until:
+            return m.HeadSeen(head, now, until, x.lease_until(), found)
+        lost = x.interruption()
+        if lost is not None:
+            return lost
+        assert found is not None
+        yield from pause(seconds)
+        waited, waited_for = waited + seconds, found.owner
+        seconds = min(2 * seconds, TURN_PAUSE_MAX)
 
 
 def _publish(_x: Execution, command: m.Publish) -> Conversation:
     return ask(call(Store.publish, command.plan), m.Published)
 
 
-def _drop(x: Execution, command: m.DropStaging) -> Conversation:
-    asked = call(Store.drop, x.attempt.target, command.name)
+def _drop(x: Execution, _command: m.DropStaging) -> Conversation:
+    asked = _for_each(x, lambda part: call(Store.drop, part.target, part.staging_name))
     return ask(asked, _nothing(m.Dropped))
 
 
@@ -258,7 +365,11 @@ def _clean_up(x: Execution, command: m.CleanUp) -> Conversation:
     unknown: list[str] = []
     steps: list[tuple[str, Talk[None]]] = [("workspace", call(Workspace.remove, x.attempt))]
     if command.name is not None:
-        steps.insert(0, (f"staging name {command.name}", call(Store.drop, x.attempt.target, command.name)))
+        names = (
+            (f"staging name {part.staging_name}", call(Store.drop, part.target, part.staging_name))
+            for part in x.attempt.parts
+        )
+        steps = [*names, *steps]
     if command.release_lease and x.keeper is not None and not (yield from x.keeper.release()):
         unknown.append("lease")
     for what, removing in steps:
@@ -376,7 +487,11 @@ class Execution:
         return self.interrupts(self.state) if self.interrupts is not None else None
 
     def asks_until(self) -> float:
-        """Give until when an unanswered call is made again: while the attempt could still publish after it.
+        """Give until when an unanswered call is made again: while the attempt could still publish after it."""
+        return self.waits_until() - self.attempt.budget.publish_timeout
+
+    def waits_until(self) -> float:
+        """Give until when anything is waited for: up to the attempt's deadline, which heartbeats move.
 
         Not without a deadline, which would be for ever; not once something came from outside or the lease is lost;
         and not to clean up, which no result waits for.
@@ -386,7 +501,7 @@ class Execution:
             return -math.inf
         if self._tends_lease() and self.keeper is not None and self.keeper.held is None:
             return -math.inf
-        return until - self.attempt.budget.publish_timeout
+        return until
 
     def _advance(self, event: Event) -> Fired[Attempt, Known]:
         before = self.state

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from perago_core import fence
 from perago_core.answers import Event, NotDone, Unknown
@@ -22,7 +22,7 @@ from perago_core.fence import Standing, standing
 from perago_core.machine.rows import Command, State, Waiting
 from perago_core.plan import PublishPlan
 from perago_core.results import Acceptance, Classification, Refusal, Result
-from perago_core.value import Value
+from perago_core.value import DECLARED, Value
 from perago_core.values import Attempt, Backing, Claim, CommitRef, Maintained, StagedRef, TaskSnapshot, TaskStatus
 
 
@@ -266,6 +266,8 @@ class Known(Value):
     result: Result | None = None
     acceptance: Acceptance = Acceptance.UNREAD
     left_behind: tuple[str, ...] = ()
+    #: The head that the store refused to move from: of a task with a scope, which looks again where it has moved to.
+    refused_on: CommitRef | None = field(default=None, metadata=DECLARED)
 
 
 if TYPE_CHECKING:
@@ -453,12 +455,27 @@ def earlier_head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
     if event.head is None or event.head.dirty:
         return known
     commit = event.head.commit
+    if attempt.shares:
+        return _earlier_between(state, event)
     found = fence.adoptable(commit, attempt, known.claims)
     if found is None:
         return known
     assert found.result is not None
     published = StagedRef(attempt.target.repository, attempt.staging_name, commit.ref, commit.tree)
     return learn(known, adopting=True, found=None if found.tree is None else published, output=found.result)
+
+
+def _earlier_between(state: AttemptState, event: m.HeadSeen) -> Known:
+    attempt, known = state.subject, state.known
+    found = fence.adoptable_between(attempt, known.claims, event.between)
+    if found is None:
+        return known
+    published = (
+        None
+        if found.tree is None
+        else StagedRef(attempt.target.repository, attempt.staging_name, found.ref, found.tree)
+    )
+    return learn(known, adopting=True, found=published, output=found.output)
 
 
 def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[AttemptState, m.HeadSeen], Known]:
@@ -480,6 +497,9 @@ def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[Attem
             now=event.now,
             attempt_until=event.attempt_until,
             lease_until=event.lease_until,
+            between=event.between,
+            refused=_refused_already(known),
+            beside=event.beside,
         )
         decision = ruling(case)
         return learn(known, decision=decision, refusal=decision.refusal or known.refusal)
@@ -487,11 +507,19 @@ def judged_by(ruling: Callable[[fence.Case], fence.Decision]) -> Callable[[Attem
     return judge
 
 
+def _refused_already(known: Known) -> tuple[CommitRef, Refusal] | None:
+    if known.refused_on is None:
+        return None
+    assert known.refusal is not None
+    return known.refused_on, known.refusal
+
+
 def _own_head_seen(state: AttemptState, event: m.HeadSeen) -> Known:
     known = state.known
-    if event.head is not None and fence.provably_ours(plan_of(known), event.head.commit):
-        return learn(known, published=event.head.commit.ref, uncertain=False)
-    return known
+    if event.head is None:
+        return known
+    found = fence.own_effect(state.subject, plan_of(known), event.head.commit, event.between)
+    return known if found is None else learn(known, published=found, uncertain=False)
 
 
 def _commit_seen(state: AttemptState, event: m.CommitSeen) -> Known:
@@ -518,6 +546,8 @@ def _refused(state: AttemptState, event: Event) -> Known:
     """
     explain = _OBJECTIONS.get(type(event)) or _FAILURES[type(state.pending[0]), type(event)]
     refusal = explain(state.subject, event)
+    if state.phase is Phase.PUBLICATION and isinstance(event, NotDone) and state.subject.shares:
+        return learn(state.known, refusal=refusal, refused_on=plan_of(state.known).expected)
     if state.phase not in FROM_PUBLICATION or (state.phase is Phase.PUBLICATION and isinstance(event, NotDone)):
         return learn(state.known, refusal=refusal)
     return learn(state.known, refusal=evolve(refusal, next_action=LOOK), uncertain=True)

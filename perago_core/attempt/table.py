@@ -27,6 +27,8 @@ How to read it
   more; the body does not run. Only what has no result on record is still replaced.
 * Then: publish, report, clean up. What the ledger wants (confirm, settle) comes after the report, because everything
   between publish and report only widens the one window that matters.
+* A task that declares what it reads and writes shares its branch: it sees the head with all that lies below it down to
+  its input, waits there for its turn, and, if the store refuses because somebody was faster, looks again (PR4).
 * The decision about the head is ``fence.decide``, named in the block of HEAD and nowhere else.
 
 What is not here: bodies, heartbeats, polling and shutdown belong to the runtime; they reach the machine as events.
@@ -74,6 +76,7 @@ from perago_core.machine.rows import (
     same,
     when,
 )
+from perago_core.names import commit_message
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Failed, FailedTerminally, Outcome, Refusal
 from perago_core.values import Attempt, Backing, CommitRef, claim_of
@@ -128,7 +131,10 @@ def _abandoned(attempt: Attempt, _known: Known, _event: object) -> str:
 
 
 def _rank(attempt: Attempt, known: Known, _event: object) -> str:
-    return "highest" if rival(attempt, known.claims) is None else "outranked"
+    """Beside other writers a refusal may say no more than that one of them was faster: then look again."""
+    if rival(attempt, known.claims) is not None:
+        return "outranked"
+    return "highest, beside others" if attempt.shares else "highest"
 
 
 def _earlier(_attempt: Attempt, known: Known, _event: object) -> str:
@@ -198,12 +204,12 @@ FACTS = (
     Fact("claim", ("ours", "not ours"), _claim),
     Fact("others", ("some", "none"), _others),
     Fact("abandoned", ("adopt", "replace"), _abandoned),
-    Fact("rank", ("outranked", "highest"), _rank),
+    Fact("rank", ("outranked", "highest", "highest, beside others"), _rank),
     Fact("earlier", ("accepted", "published", "nothing"), _earlier),
     Fact("owners", ("accepted", "above us", "for the head"), _owners),
     Fact("intents", ("open", "clear"), _intents),
     Fact("predecessor", ("clean", "unclean"), _predecessor),
-    Fact("verdict", ("merge", "replace", "return", "nothing", "adopt", "refuse", "late"), _verdict),
+    Fact("verdict", ("merge", "replace", "return", "nothing", "adopt", "refuse", "conflict", "late"), _verdict),
     Fact("moves", ("to a commit", "to the input"), _moves),
     Fact("effect", ("ours", "not ours"), _effect),
     Fact("result", ("completed", "failed"), _result),
@@ -240,7 +246,7 @@ def upload(attempt: Attempt, _known: Known, _event: object) -> Command:
 
 @asks(m.CommitStaging)
 def commit_staging(attempt: Attempt, _known: Known, _event: object) -> Command:
-    message = f"{attempt.logical_task} attempt {attempt.number} ({attempt.task_id})"
+    message = commit_message(attempt.logical_task, attempt.number, attempt.task_id)
     return m.CommitStaging(attempt.staging_name, message)
 
 
@@ -679,6 +685,7 @@ TABLE: tuple[Wait, ...] = (
         On("H5", m.HeadSeen, when(verdict="refuse"), P.REPORT, report_failed),
         On("H6", m.HeadSeen, when(verdict="late"), P.CLEAN_UP, clean_up),
         On("H7", m.HeadSeen, when(verdict="adopt"), P.REPORT, report_adopted),
+        On("H8", m.HeadSeen, when(verdict="conflict"), P.REPORT, report_terminal),
     )),
 
     wait(P.PUBLICATION, m.Publish, fails="PX", not_done=ASK_RIVALS, outside=SENT, rows=(
@@ -695,6 +702,8 @@ TABLE: tuple[Wait, ...] = (
            note="silent: a FAILED from the lower of two twins may end the workflow the other one completes"),
         On("PR3", m.ClaimsListed, when(rank="outranked", intent=_KEPT), P.SETTLEMENT, settle_not_published),
         On("PR2", m.ClaimsListed, when(rank="highest"), P.REPORT, report_failed),
+        On("PR4", m.ClaimsListed, when(rank="highest, beside others"), P.HEAD, read_head,
+           note="somebody else may have been faster: look where the head is now; the same head is not tried again"),
     )),
 
     wait(P.OWN_REVOCATION, m.DropStaging, fails="RX", not_done=FAIL, unknown=FAIL, outside=RESOLVING, rows=(

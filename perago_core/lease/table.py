@@ -5,8 +5,9 @@ Theory of operation
 1. A lock is a key bound to a lease. Having it is not enough: the token record is swapped to the next number, and only
    then is the lock held. The record outlives leases and processes, so its number only grows, and it says whether the
    last holder released or merely vanished (W-24).
-2. Try once (W-17). Busy is an end, not a wait. An answer that is missing while acquiring means not held (N-04), and the
-   lease is given back so that the next one need not wait for it to run out.
+2. Try once (W-17). Busy is an end, not a wait; whoever has time begins anew, as an attempt does. An answer that is
+   missing while acquiring means not held (N-04), and the lease is given back so that the next one need not wait for it
+   to run out.
 3. The local deadline is counted from the moment a request was *sent*, minus a margin, so it is over before the store's
    is (S-23). A renewal whose answer arrives after the old deadline does not bring the lease back: in between, this
    process had to count it as lost, and may have said so.

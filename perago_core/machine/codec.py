@@ -32,7 +32,7 @@ from typing import (
     get_type_hints,
 )
 
-from attrs import fields, resolve_types
+from attrs import Attribute, fields, resolve_types
 
 from perago_core.answers import Done
 from perago_core.contract import is_list, is_object
@@ -95,7 +95,7 @@ def plain(value: object) -> Json:
     if _is_state(value):
         return _plain_state(value)
     if isinstance(value, Value):
-        own = {each.name: plain(getattr(value, each.name)) for each in fields(type(value)) if each.init}
+        own = {each.name: plain(getattr(value, each.name)) for each in fields(type(value)) if _is_written(each, value)}
         return {"type": tag(type(value)), **own}
     if isinstance(value, Enum):
         return value.value
@@ -106,6 +106,11 @@ def plain(value: object) -> Json:
     if value is None or isinstance(value, bool | int | str):
         return value
     return _fail(f"a {type(value).__name__} has no place in a stored value")
+
+
+def _is_written(field: Attribute[Any], value: Value) -> bool:
+    declared = field.metadata.get("declared", False)
+    return field.init and not (declared and getattr(value, field.name) == field.default)
 
 
 def _plain_float(value: float) -> Json:

@@ -18,9 +18,10 @@ from perago_core.errors import ProtocolError
 from perago_core.ledger import calls as ledger
 from perago_core.ledger import records
 from perago_core.ledger.calls import CHARGE
-from perago_core.ledger.records import Intent, Movement, Prepared, Settlement, TargetIntent, Unreadable
+from perago_core.ledger.records import Intent, Prepared, Settlement, TargetIntent, Unreadable
 from perago_core.machine.rows import Command
 from perago_core.names import recovery_name
+from perago_core.plan import PublishPlan
 from perago_core.ports import Orchestrator, Store
 from perago_core.recovery import messages as m
 from perago_core.recovery.classify import WALK_LIMIT, Trail, next_look, owners_of
@@ -125,7 +126,9 @@ def _read_owners(command: m.ReadOwners, _subject: Recovery) -> Conversation:
     intent = command.intent
     rivals: set[tuple[str, str]] = set()
     recorded = True
-    for target in [each.target for each in intent.targets if each.publishes]:
+    publishing = [each.target for each in intent.targets if each.publishes]
+    # Those that move in one step have their claims on the first.
+    for target in publishing[:1] if intent.backing is Backing.ATOMIC else publishing:
         answer = yield from charged(CHARGE, Store.claims, target, intent.logical_task)
         if not isinstance(answer, Done):
             return Unknown(answer.reason)
@@ -183,28 +186,50 @@ def anchor_name(intent: Intent, target: Target, subject: Recovery) -> str | None
 
 
 def _relocate(command: m.Relocate, subject: Recovery) -> Conversation:
-    for move in command.prepared.movements:
-        if move.moves and move.after is not None:
-            name = anchor_name(command.intent, move.target, subject)
-            failed = yield from _anchored(move, move.after, name, command.intent.task_id)
-            if failed is not None:
-                return failed
+    """Take every target back: in one step what was published in one, else one after the other, as the plan has them."""
+    intent = command.intent
+    moves = tuple(
+        _Back(each.target, each.before, each.after, anchor_name(intent, each.target, subject))
+        for each in command.prepared.movements
+        if each.moves and each.after is not None
+    )
+    steps = (moves,) if intent.backing is Backing.ATOMIC and moves else tuple((each,) for each in moves)
+    for step_of in steps:
+        failed = yield from _anchored(step_of, intent.task_id)
+        if failed is not None:
+            return failed
     return m.Relocated()
 
 
-def _anchored(move: Movement, parent: CommitRef, name: str | None, task_id: str) -> _Moving:
-    """Move one target under an anchor. Dropping it afterwards is clean-up, or revocation if the outcome is unknown."""
-    if name is None:
-        return (yield from _take_back(move, parent, None))
-    opened = yield from charged(CHARGE, Store.open_staging, move.target, name, parent)
-    if isinstance(opened, NotDone):
-        return NotDone(f"{move.target}: no anchor: {opened.reason}")
-    failed: Event | None = NotDone(f"{move.target}: the anchor may not exist")
-    if isinstance(opened, Done):
-        failed = yield from _alone(move.target, task_id)
+@frozen
+class _Back:
+    """One target that goes back, and the anchor by which it does."""
+
+    target: Target
+    before: CommitRef
+    parent: CommitRef
+    name: str | None
+
+
+def _anchored(moves: tuple[_Back, ...], task_id: str) -> _Moving:
+    """Move targets under anchors. Dropping them afterwards is clean-up, or revocation if the outcome is unknown."""
+    failed: Event | None = None
+    opened: list[tuple[Target, str]] = []
+    for each in moves:
+        if failed is None and each.name is not None:
+            answer = yield from charged(CHARGE, Store.open_staging, each.target, each.name, each.parent)
+            if isinstance(answer, NotDone):
+                failed = NotDone(f"{each.target}: no anchor: {answer.reason}")
+                continue
+            opened.append((each.target, each.name))
+            failed = None if isinstance(answer, Done) else NotDone(f"{each.target}: the anchor may not exist")
+    for target, _ in opened:
         if failed is None:
-            failed = yield from _take_back(move, parent, name)
-    yield from charged(CHARGE, Store.drop, move.target, name)
+            failed = yield from _alone(target, task_id)
+    if failed is None:
+        failed = yield from _take_back(moves)
+    for target, name in opened:
+        yield from charged(CHARGE, Store.drop, target, name)
     return failed
 
 
@@ -226,26 +251,34 @@ def _alone(target: Target, task_id: str) -> _Moving:
     return None if isinstance(passed, Done) else NotDone(f"{target}: no barrier: {passed.reason}")
 
 
-def _take_back(move: Movement, parent: CommitRef, name: str | None) -> _Moving:
+def _take_back(moves: tuple[_Back, ...]) -> _Moving:
     """Look once more, then move; nothing comes between the look and the move (S-09). ``None`` says that it is back."""
-    seen = yield from charged(CHARGE, Store.head, move.target)
-    if not isinstance(seen, Done):
-        return NotDone(f"{move.target}: its head could not be read: {seen.reason}")
-    head: Head | None = seen.value
-    if head is not None and head.commit.ref == parent:
+    plans: list[PublishPlan] = []
+    for each in moves:
+        seen = yield from charged(CHARGE, Store.head, each.target)
+        if not isinstance(seen, Done):
+            return NotDone(f"{each.target}: its head could not be read: {seen.reason}")
+        head: Head | None = seen.value
+        if head is not None and head.commit.ref == each.parent:
+            continue
+        if head is None or head.dirty or (head.commit.ref, head.commit.parents) != (each.before, (each.parent,)):
+            found = "missing" if head is None else f"at {head.commit.ref}{', dirty' if head.dirty else ''}"
+            return NotDone(f"{each.target} was planned to go back from {each.before}, and is {found}")
+        plans.append(fence.compensate(each.target, each.parent, head, each.name))
+    if not plans:
         return None
-    if head is None or head.dirty or (head.commit.ref, head.commit.parents) != (move.before, (parent,)):
-        found = "missing" if head is None else f"at {head.commit.ref}{', dirty' if head.dirty else ''}"
-        return NotDone(f"{move.target} was planned to go back from {move.before}, and is {found}")
-    answer = yield from call(Store.publish, fence.compensate(move.target, parent, head, name))
+    named = ", ".join(str(each.target) for each in plans)
+    answer = yield from call(Store.publish, fence.together(plans))
     if isinstance(answer, Unknown):
-        return Unknown(f"{move.target}: {answer.reason}")
+        return Unknown(f"{named}: {answer.reason}")
     if isinstance(answer, Done):
         return None
     # Another recovery may have moved it between our look and our move. What counts is where it is (D-9, T-O6).
-    now = yield from charged(CHARGE, Store.head, move.target)
-    back = isinstance(now, Done) and now.value is not None and now.value.commit.ref == parent
-    return None if back else NotDone(f"{move.target}: {answer.reason}")
+    for each in moves:
+        now = yield from charged(CHARGE, Store.head, each.target)
+        if not (isinstance(now, Done) and now.value is not None and now.value.commit.ref == each.parent):
+            return NotDone(f"{named}: {answer.reason}")
+    return None
 
 
 PERFORM: Mapping[type[Command], Callable[[Any, Recovery], Conversation]] = {

@@ -184,10 +184,26 @@ def sightings(known: RecoveryKnown) -> tuple[Sighting, ...]:
     if known.intent is None or not known.trails:
         return ()
     intent = known.intent
-    # One result, one ref: which of several targets it belongs to is not said, so it identifies none of them.
-    named = len(intent.targets) == 1 and authority(intent, known.snapshot) == "ours"
-    accepted = known.snapshot.result_ref if named and known.snapshot is not None else None
-    return tuple(classify(each, trail, accepted) for each, trail in zip(intent.targets, known.trails, strict=True))
+    refs = _accepted_refs(intent, known.snapshot)
+    return tuple(
+        classify(each, trail, ref) for each, trail, ref in zip(intent.targets, known.trails, refs, strict=True)
+    )
+
+
+def _accepted_refs(intent: Intent, snapshot: TaskSnapshot | None) -> tuple[CommitRef | None, ...]:
+    """Say which commit of each target was accepted, as far as the one ref of a result tells.
+
+    It is that of the first target. Where several move in one step, it tells of all: if it is what was staged, so is
+    every other; if not, the execution has adopted another's result, or none, and moved nothing. Where they move one
+    after the other, it identifies none of them.
+    """
+    several = len(intent.targets) > 1
+    ref = snapshot.result_ref if snapshot is not None and authority(intent, snapshot) == "ours" else None
+    if ref is None or (several and intent.backing is not Backing.ATOMIC):
+        return (None,) * len(intent.targets)
+    first, *others = intent.targets
+    moved = ref == first.staged
+    return (ref, *(each.staged if moved and each.staged is not None else each.parent for each in others))
 
 
 def is_accepted(known: RecoveryKnown) -> bool:

@@ -48,7 +48,7 @@ pygments_dark_style = "monokai"
 
 #: What the navigation shows, in order. A document that is not in it ends the build.
 NAVIGATION = {
-    "Guide": ["specs/guide/README", "specs/guide/tutorial"],
+    "Guide": ["specs/guide/README", "specs/guide/tutorial", "specs/guide/first-day"],
     "How to": [
         f"specs/guide/howto/{name}"
         for name in (

@@ -308,12 +308,16 @@ N3_CleanUp(r) ==
 (* published it claims like a no-op, and reports it once nobody can take   *)
 (* it away any more.                                                       *)
 
+\* A commit says which task made it. Where two tasks write the same, parent and tree do not tell whose it is.
+SaysAnothers(r) == Strong /\ Last(head)[1] \in {"C", "M"} /\ Task(Last(head)[2]).step # Task(r).step
+
 \* The claims by which this head was published for the execution's own task; a no-op leaves nothing but its claim.
 Adoptable(r) ==
     {claim \in Others(r, runs[r].listed) :
         /\ Adopting
         /\ Input(claim.run) = Input(r)
-        /\ IF claim.tree = NoTree THEN head = Input(r) ELSE Parent(head) = Input(r) /\ Tree(head) = claim.tree}
+        /\ IF claim.tree = NoTree THEN head = Input(r)
+           ELSE Parent(head) = Input(r) /\ Tree(head) = claim.tree /\ ~SaysAnothers(r)}
 Newest(these) == CHOOSE claim \in these : \A other \in these : Task(other.run).number <= Task(claim.run).number
 
 EC1_ReadOwners(r)       == Waits(r, "EARLIER_CLAIMS") /\ ~Alone(r) /\ Listed(r, "EARLIER_OWNERS")
@@ -392,6 +396,7 @@ Objection(r) ==
         alive   == {i \in DOMAIN seen : seen[i].run # r /\ Word(i)[2] \in {"accepted", "live"}}
         other   == CHOOSE i \in alive : \A j \in alive : i <= j
     IN  IF ~Strong THEN Nothing
+        ELSE IF SaysAnothers(r) THEN <<"says another's">>
         ELSE IF \A i \in DOMAIN seen : ~Owner(i) THEN <<"no claim record">>
         ELSE IF bad = {} THEN IF alive = {} THEN Nothing ELSE <<"may have adopted">> \o Word(other)
         ELSE IF Number(first) >= mine THEN <<"may be newer", Number(first)>>

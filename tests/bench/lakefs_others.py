@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol
 
 from perago_core.values import CommitRef
 from tests.support.lakefs.lake import Lake
 from tests.support.servers.environments import interpreter
 
-#: Publishes an edit in the way of this name, and gives the seconds it took.
-Order: TypeAlias = Callable[[str, Lake, CommitRef], float]
+
+class Order(Protocol):
+    """Publishes in the way of this name, and gives the seconds it took."""
+
+    def __call__(self, way: str, lake: Lake, ref: CommitRef, more: Mapping[str, int] | None = None) -> float: ...
 
 
 @contextmanager
@@ -28,10 +31,11 @@ def others() -> Generator[Order]:
         assert heard is not None
         assert heard.readline() == "ready\n"
 
-        def order(way: str, lake: Lake, ref: CommitRef) -> float:
+        def order(way: str, lake: Lake, ref: CommitRef, more: Mapping[str, int] | None = None) -> float:
             connection = lake.connection
             about = {"url": connection.url, "access_key": connection.access_key, "secret_key": connection.secret_key}
-            told.write(json.dumps({"way": way, "repository": lake.repository, "ref": ref, **about}) + "\n")
+            asked = {"way": way, "repository": lake.repository, "ref": ref, **about, **(more or {})}
+            told.write(json.dumps(asked) + "\n")
             told.flush()
             return float(heard.readline())
 

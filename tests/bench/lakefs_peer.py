@@ -15,6 +15,7 @@ import tempfile
 import time
 import types
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,29 @@ def transact(client: Any, order: dict[str, str], work: Path) -> None:  # noqa: A
         transaction.object(f"ws/{EDITED}").upload((work / EDITED).read_bytes(), mode="wb")
 
 
+def transact_abreast(client: Any, order: dict[str, Any], _work: Path) -> None:  # noqa: ANN401  as above
+    """Let many writers change a file each in transactions of the ``lakefs`` package; who is refused tries again."""
+    branch = _package("lakefs").Repository(order["repository"], client=client).branch("main")
+    refused = _package("lakefs.exceptions").LakeFSException
+
+    def write(number: int) -> None:
+        for turn in range(order["each"]):
+            while True:
+                try:
+                    with branch.transact(commit_message="edit") as transaction:
+                        transaction.object(f"w{number}/file").upload(f"{turn} {uuid.uuid4()}".encode(), mode="wb")
+                except refused:
+                    continue
+                break
+
+    with ThreadPoolExecutor(order["writers"]) as pool:
+        for ended in [pool.submit(write, number) for number in range(order["writers"])]:
+            ended.result()
+
+
 def main() -> None:
     lakefs = _package("lakefs")
-    ways = {"perago": perago, "transact": transact}
+    ways = {"perago": perago, "transact": transact, "transact_abreast": transact_abreast}
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)

@@ -20,6 +20,7 @@ from tests.support.servers.lakefs import LakeFS
 ROUNDS = 12
 COUNT, SIZE = 1000, 64 << 10
 MANY, SMALL = 10_000, 16 << 10
+TINY, SIZE_OF_TINY = 1000, 200
 LARGE_MIB = 1024
 
 
@@ -72,6 +73,47 @@ def staging(server: LakeFS, at: Path) -> None:
     print(f"  ours                {ours / ROUNDS:6.2f} s = {theirs / ours:4.0%} of its throughput")
 
 
+def raw_fetch(lake: Lake, ref: str, names: list[str], folder: Path) -> None:
+    """Read objects into files with nothing but urllib3 and threads."""
+    connection = lake.connection
+    who = urllib3.make_headers(basic_auth=f"{connection.access_key}:{connection.secret_key}")
+    place = f"{connection.api}{lake.place}/refs/{ref}/objects?path="
+    folder.mkdir()
+
+    def one(name: str) -> None:
+        reply = lake.http.request("GET", place + quote(name, safe=""), headers=who)
+        assert reply.status == 200, reply.data
+        (folder / name).write_bytes(reply.data)
+
+    with ThreadPoolExecutor(WIDTH) as pool:
+        list(pool.map(one, names))
+
+
+def fetching(server: LakeFS, at: Path) -> None:
+    """Compare filling a workspace from an empty cache with reading its objects by hand, in turns.
+
+    Ours also lists, keeps each content in the cache with its digest, copies it to where the body may write, and scans.
+    """
+    lake = Lake.on(server)
+    files = numbered(TINY, SIZE_OF_TINY, prefix="")
+    ref = lake.commit(files)
+    spent = {True: [0.0, 0.0], False: [0.0, 0.0]}
+    for number in range(ROUNDS):
+        for mine in (True, False) if number % 2 else (False, True):
+            begun, used = time.perf_counter(), time.process_time()
+            if mine:
+                lake.folder(at / f"ours {number}", ref)
+            else:
+                raw_fetch(lake, ref, list(files), at / f"raw {number}")
+            spent[mine][0] += time.perf_counter() - begun
+            spent[mine][1] += time.process_time() - used
+    print(f"fetch {TINY:,} objects of {SIZE_OF_TINY} bytes into an empty cache, {WIDTH} at once:")
+    for mine, what in ((False, "urllib3 and threads"), (True, "ours")):
+        seconds, used = (each / ROUNDS for each in spent[mine])
+        ratio = f" = {spent[False][0] / spent[True][0]:4.0%} of its throughput" if mine else ""
+        print(f"  {what:<19} {seconds:6.2f} s, {used * 1000 / TINY:4.2f} ms of processor each{ratio}")
+
+
 def many(server: LakeFS, at: Path) -> None:
     """Stage and fetch very many small objects."""
     lake = Lake.on(server)
@@ -103,5 +145,6 @@ def main(server: LakeFS) -> None:
     """Print every figure."""
     with tempfile.TemporaryDirectory() as folder:
         staging(server, Path(folder) / "staging")
+        fetching(server, Path(folder))
         many(server, Path(folder) / "many")
     one_large(server)

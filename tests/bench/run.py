@@ -13,7 +13,16 @@ from functools import lru_cache
 
 from perago_core import ATTEMPT, AttemptState, Backing, drive, start, step
 from perago_core.answers import Event
-from tests.bench import conductor_failover, conductor_tasks, exploring, git_store, lakefs_run, runtime_overhead
+from tests.bench import (
+    bucket_store,
+    conductor_failover,
+    conductor_tasks,
+    exploring,
+    git_store,
+    lakefs_run,
+    runtime_overhead,
+    shared_branch,
+)
 from tests.core.world import World
 
 ROUNDS = 25
@@ -123,6 +132,8 @@ def main() -> None:
     attempts()
     embedded()
     lakefs_run.main()
+    shared_branch.main()
+    bucket_store.main()
     conductor_tasks.main()
     conductor_failover.main()
     exploring.main()

@@ -66,6 +66,20 @@ def test_a_commit_an_open_intent_speaks_of_stays(memory: BucketHarness) -> None:
     assert collected(memory, frozenset({abandoned})) == 0
 
 
+def test_a_commit_a_live_claim_stands_on_stays_until_the_claim_goes(memory: BucketHarness) -> None:
+    plan = prepared(memory, PlanKind.REPLACE, Backing.ATOMIC)
+    assert plan.claim is not None
+    abandoned = head_of(memory)
+    done(memory.port.claim(evolve(plan.claim, logical_task="other/0", task_id="other", parent=abandoned)))
+    done(memory.port.publish(plan))
+    for name in done(memory.port.staging_names("lake", "")):
+        done(memory.port.drop(MAIN, name))
+    assert collected(memory) == 0
+    done(memory.port.remove_claims(MAIN, "other/0"))
+    # What the abandoned publication had, as above, and the claim itself.
+    assert collected(memory) == 4
+
+
 def test_what_was_put_under_a_name_that_stands_stays_and_goes_with_it(memory: BucketHarness) -> None:
     """A body may upload for days before it links: its name is what keeps its bytes, not their age."""
     ref = memory.create(MAIN, FIRST)

@@ -12,8 +12,14 @@ import pytest
 from perago_bucket import BucketStore, Connection
 from perago_bucket.client import bucket
 from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.driver import Ports, run
+from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, Resolved, resolve
 from perago_core.policy.messages import Capability
-from tests.support.servers.faulty_proxy import LOSE_REQUEST, FaultyProxy, Handling, Request, always, when
+from perago_core.values import Backing
+from perago_simulation.ports import SimulatedWorld
+from tests.support.bucket.harness import connection_to
+from tests.support.servers.buckets import VersityGW
+from tests.support.servers.faulty_proxy import LOSE_REQUEST, FaultyProxy, Handling, Request, Script, always, when
 from tests.support.servers.moto import Moto
 
 pytestmark = pytest.mark.servers
@@ -27,17 +33,21 @@ def proxy() -> Iterator[FaultyProxy]:
         yield proxy
 
 
-def probed(proxy: FaultyProxy) -> Answer[Capability]:
+def connection(proxy: FaultyProxy) -> Connection:
     options = {
         "aws_endpoint_url": proxy.url,
         "aws_region": "us-east-1",
         "aws_access_key_id": "k",
         "aws_secret_access_key": "s",
     }
-    connection = Connection(f"s3://lake/{token_hex(8)}", tuple(options.items()), timeout=5.0)
-    answer = BucketStore(connection).probe()
+    return Connection(f"s3://lake/{token_hex(8)}", tuple(options.items()), timeout=5.0)
+
+
+def probed(proxy: FaultyProxy) -> Answer[Capability]:
+    place = connection(proxy)
+    answer = BucketStore(place).probe()
     proxy.script = always(Handling())
-    assert list(bucket(connection).list("")) == [], "a probe leaves nothing behind"
+    assert list(bucket(place).list("")) == [], "a probe leaves nothing behind"
     return answer
 
 
@@ -49,8 +59,11 @@ def is_put(request: Request) -> bool:
     return request.method == "PUT"
 
 
-def test_a_bucket_that_honours_conditions_is_proved(proxy: FaultyProxy) -> None:
-    assert probed(proxy) == Done(Capability.ATOMIC)
+def test_a_bucket_that_honours_conditions_is_proved(server: VersityGW) -> None:
+    """Not on moto: it checks and then writes, and of eight at once sometimes two win, which is a disproof."""
+    place = connection_to(server, token_hex(8))
+    assert BucketStore(place).probe() == Done(Capability.ATOMIC)
+    assert list(bucket(place).list("")) == [], "a probe leaves nothing behind"
 
 
 @pytest.mark.parametrize(
@@ -98,3 +111,70 @@ def test_a_bucket_that_does_not_answer_is_neither_proved_nor_disproved(proxy: Fa
     """A disproof is final; a minute of silence must not weaken a cluster for good."""
     proxy.script = when(is_put, trouble)
     assert isinstance(probed(proxy), Unknown)
+
+
+# ---- What a cluster decides on it: every setting, on behaviour.
+
+
+class CountingStore(BucketStore):
+    """Counts how often it was probed."""
+
+    probes = 0
+
+    def probe(self) -> Answer[Capability]:
+        self.probes += 1
+        return super().probe()
+
+
+UNAVAILABLE = when(is_put, Handling(refusal=503))
+
+
+@pytest.mark.parametrize(
+    ("policy", "script", "probes", "decided"),
+    [
+        (Policy.AUTO, None, 1, Backing.ATOMIC),
+        (Policy.AUTO, always(without("if-match")), 1, Backing.LOCKED),
+        (Policy.AUTO, UNAVAILABLE, 30, Backing.LOCKED),
+        (Policy.ENABLE, None, 1, Backing.ATOMIC),
+        (Policy.ENABLE, always(without("if-match")), 1, None),
+        (Policy.ENABLE, UNAVAILABLE, 10, None),
+        (Policy.DISABLE, None, 0, Backing.LOCKED),
+    ],
+    ids=[
+        "auto, proved", "auto, disproved", "auto, silent", "enable, proved", "enable, disproved", "enable, silent",
+        "disable",
+    ],
+)  # fmt: skip
+def test_a_cluster_decides_by_what_the_bucket_does(
+    server: VersityGW,
+    proxy: FaultyProxy,
+    *,
+    policy: Policy,
+    script: Script | None,
+    probes: int,
+    decided: Backing | None,
+) -> None:
+    """Proved once wins for all; a disproof is final; silence is asked again with a back-off, and then it is locks."""
+    if script is not None:
+        proxy.script = script
+    store = CountingStore(connection_to(server, token_hex(8)) if script is None else connection(proxy))
+    world = SimulatedWorld()
+    settings = PolicySettings(policy, OnIndeterminate.FALLBACK, coordination=True, node="worker-1")
+    ports = Ports(
+        orchestrator=world.orchestrator(),
+        store=store,
+        workspace=None,
+        clock=world.clock(),
+        coordination=world.coordination(),
+    )
+    found = run(resolve(settings), ports)
+    proxy.script = always(Handling())
+    assert store.probes == probes
+    if decided is None:
+        assert isinstance(found, PolicyFailed)
+        assert found.next_action
+    else:
+        assert isinstance(found, Resolved)
+        assert found.backing is decided
+        waited = world.clock().now()
+        assert (waited > 0) is (probes > 1), "whoever asks again waits in between"

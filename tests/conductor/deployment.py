@@ -11,10 +11,15 @@ from pathlib import Path
 
 from attrs import frozen
 
+from perago_core.answers import Done
 from perago_core.pipelines import Pipelines
+from perago_core.values import Target
+from perago_lakefs import Connection
+from perago_lakefs.install import install
 from perago_worker.config.load import load
 from perago_worker.config.settings import Settings
 from perago_worker.stack import Stack, pipelines_of
+from tests.support.servers.lakefs import LakeFS
 from tests.worker.projects import Project
 
 TASKS = '''
@@ -102,6 +107,21 @@ repository = "{repository}"
 steps = [{{ name = "fail", task = "fail-{mark}" }}]
 """
 
+ON_LAKEFS = """
+[store]
+kind = "lakefs"
+url = "{0.url}"
+access_key = "{0.access_key}"
+secret_key = "{0.secret_key}"
+repositories = ["{1}"]
+"""
+
+ON_ETCD = """
+[coordination]
+kind = "etcd"
+endpoints = ["{0}"]
+"""
+
 
 @frozen
 class Deployment:
@@ -160,3 +180,15 @@ def new_deployment(
             if view.name.endswith(mark):
                 deployment.words().stop(view.workflow_id, "the test is over")
         deployment.stack.close()
+
+
+@contextmanager
+def over_lakefs(folder: Path, url: str, lakefs: LakeFS, *, etcd: str = "") -> Generator[tuple[Deployment, Target]]:
+    """Write a project over a new repository of a lakeFS with our hook; with an endpoint, an etcd coordinates it."""
+    target = Target(f"deployed-{uuid.uuid4().hex[:8]}", "main")
+    connection = Connection(lakefs.url, lakefs.access_key, lakefs.secret_key)
+    made = install(connection, target, namespace=f"{lakefs.namespaces}/{target.repository}")
+    assert isinstance(made, Done), made
+    more = ON_LAKEFS.format(lakefs, target.repository) + (ON_ETCD.format(etcd) if etcd else "")
+    with new_deployment(folder, url, repository=target.repository, more=more) as deployment:
+        yield deployment, target

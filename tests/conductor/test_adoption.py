@@ -1,6 +1,7 @@
 """On a real lakeFS and a real Conductor: nothing is computed twice after a crash, and a step scheduled twice is one.
 
-A sample by default; ``PERAGO_MATRIX=full`` kills a hundred workers and forges a hundred pairs of twins.
+A sample by default; ``PERAGO_MATRIX=full`` kills a hundred workers and forges a hundred pairs of twins, on several
+branches at once.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import re
 import signal
 import subprocess
 import uuid
-from collections.abc import Generator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from perago_core.answers import Done
 from perago_core.values import CommitRef, Target
@@ -27,8 +29,10 @@ from perago_lakefs.install import install
 from perago_worker.config.load import load
 from perago_worker.stack import open_stack
 from tests.conductor.front import Asked, Word, fronted
+from tests.specs.evidence import note_count
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.crash.seeds import FULL
+from tests.support.lakefs.stranger import Stranger
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.fixtures import lakefs_server
 from tests.support.servers.lakefs import LakeFS
@@ -36,9 +40,12 @@ from tests.worker.projects import running_worker
 
 __all__ = ["lakefs_server"]
 
+#: Rounds in all, and sites on which they are played side by side.
 ROUNDS = int(os.environ.get("PERAGO_ADOPTION_ROUNDS", "100" if FULL else "2"))
+ABREAST = int(os.environ.get("PERAGO_ADOPTION_ABREAST", "4" if FULL else "1"))
 #: Seconds of silence after which a task is given up: a machine that is busy with other tests is slow.
-PATIENCE = 4 if FULL else 10
+PATIENCE = 6 if FULL else 10
+_FILE = "tests/conductor/test_adoption.py"
 
 TASKS = '''
 """A task that leaves a line outside its workspace each time its body runs."""
@@ -134,20 +141,45 @@ class Site:
             "ref": ref,
         }
 
-    def worker(self, failpoint: str = "") -> AbstractContextManager[subprocess.Popen[bytes]]:
+    def worker(self, failpoint: str = "", capacity: int = 1) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """Let a worker work until the end of the block."""
-        return running_worker(self.folder, PERAGO_FAILPOINT=failpoint)
+        return running_worker(self.folder, "--set", f"worker.capacity={capacity}", PERAGO_FAILPOINT=failpoint)
+
+    def branches(self, stranger: Stranger, count: int) -> list[Site]:
+        """Give the same project on so many branches of its repository."""
+        first = self.head()
+        targets = [Target(self.target.repository, f"branch{number}") for number in range(count)]
+        for target in targets:
+            stranger.create_branch(target, first)
+        return [evolve(self, target=target) for target in targets]
 
 
 @pytest.fixture
-def site(tmp_path: Path, operator: Operator, lakefs_server: LakeFS) -> Site:
-    name = f"adopt-{uuid.uuid4().hex[:8]}"
-    target = Target(name, "main")
+def sites(tmp_path: Path, conductor_server: Conductor, lakefs_server: LakeFS) -> Iterator[list[Site]]:
     connection = Connection(lakefs_server.url, lakefs_server.access_key, lakefs_server.secret_key)
-    made = install(connection, target, namespace=f"{lakefs_server.namespaces}/{name}")
-    assert isinstance(made, Done), made
-    operator.register(f"write-{operator.domain}", retries=9, response_timeout=PATIENCE)
-    return Site(tmp_path / "project", f"write-{operator.domain}", target, operator)
+    made: list[Site] = []
+    with ExitStack() as closing_all:
+        for number in range(ABREAST):
+            domain = uuid.uuid4().hex[:12]
+            operator = closing_all.enter_context(closing(Operator(conductor_server.api, domain)))
+            target = Target(f"adopt-{domain}", "main")
+            installed = install(connection, target, namespace=f"{lakefs_server.namespaces}/adopt-{domain}")
+            assert isinstance(installed, Done), installed
+            operator.register(f"write-{domain}", retries=9, response_timeout=PATIENCE)
+            made.append(Site(tmp_path / f"project{number}", f"write-{domain}", target, operator))
+        yield made
+
+
+def _abreast(sites: list[Site], play: Callable[[Site, int], None]) -> None:
+    """Play the rounds, each site its share of them one after the other."""
+
+    def all_of(number: int) -> None:
+        for each in range(number, ROUNDS, len(sites)):
+            play(sites[number], each)
+
+    with ThreadPoolExecutor(len(sites)) as pool:
+        for ended in [pool.submit(all_of, number) for number in range(len(sites))]:
+            ended.result()
 
 
 def _simple(task: str, reference: str, number: int) -> dict[str, Any]:
@@ -161,26 +193,33 @@ def _completed(site: Site, workflow: str) -> dict[str, Any] | None:
     return found if found["status"] == "COMPLETED" else None
 
 
+def _killed_and_adopted(site: Site, number: int) -> None:
+    before = site.head()
+    workflow = site.operator.begin([_simple(site.task, "write", number)], {}, {"workspace": site.place(before)})
+    with site.worker(f"kill store.publish.after 1 {site.task}") as victim:
+        assert victim.wait(timeout=120) == -signal.SIGKILL
+    published, ran = site.head(), site.bodies(number)
+    assert site.parents(published) == (before,)
+    with site.worker():
+        eventually(partial(_completed, site, workflow), "the workflow to complete")
+    accepted = [each for each in site.operator.tasks(workflow) if each["status"] == "COMPLETED"]
+    assert [each["outputData"]["workspace"]["ref"] for each in accepted] == [published]
+    assert accepted[0]["outputData"]["result"] == {"number": number}
+    assert site.head() == published
+    assert site.bodies(number) == ran
+
+
 def test_a_worker_killed_between_publishing_and_reporting_costs_no_second_computation_and_no_commit(
-    site: Site, conductor_server: Conductor, lakefs_server: LakeFS
+    sites: list[Site], conductor_server: Conductor, lakefs_server: LakeFS
 ) -> None:
-    site.configure(conductor_server.api, lakefs_server)
-    for number in range(ROUNDS):
-        before = site.head()
-        tasks = [_simple(site.task, "write", number)]
-        workflow = site.operator.begin(tasks, {}, {"workspace": site.place(before)})
-        with site.worker(f"kill store.publish.after 1 {site.task}") as victim:
-            assert victim.wait(timeout=120) == -signal.SIGKILL
-        published, ran = site.head(), site.bodies(number)
-        assert site.parents(published) == (before,)
-        with site.worker():
-            eventually(partial(_completed, site, workflow), "the workflow to complete")
-        accepted = [each for each in site.operator.tasks(workflow) if each["status"] == "COMPLETED"]
-        assert [each["outputData"]["workspace"]["ref"] for each in accepted] == [published]
-        assert accepted[0]["outputData"]["result"] == {"number": number}
-        assert site.head() == published
-        assert site.bodies(number) == ran
-    print(f"{ROUNDS} workers killed between publishing and reporting: no body ran again, no commit was replaced")  # noqa: T201  the figures are the result
+    for site in sites:
+        site.configure(conductor_server.api, lakefs_server)
+    _abreast(sites, _killed_and_adopted)
+    note_count(
+        f"{_FILE}::a_worker_killed",
+        f"{ROUNDS} workers killed between publishing and reporting on lakeFS and Conductor: 0 bodies ran again, "
+        "0 commits were replaced, all workflows completed",
+    )
 
 
 @contextmanager
@@ -199,33 +238,42 @@ def _two_of_one(conductor_server: Conductor) -> Generator[str]:
         yield address
 
 
+def _twins(site: Site, number: int) -> None:
+    before = site.head()
+    both = [[_simple(site.task, "write", number)], [_simple(site.task, "write_again", number)]]
+    fork = {"name": "fork", "taskReferenceName": "fork", "type": "FORK_JOIN", "forkTasks": both}
+    join = {
+        "name": "join",
+        "taskReferenceName": "join",
+        "type": "JOIN",
+        "joinOn": ["write", "write_again"],
+        # Conductor counts the silence of a join that it has not touched yet from 1970.
+        "taskDefinition": {"name": "join", "responseTimeoutSeconds": 4_000_000_000, "timeoutSeconds": 0},
+    }
+    workflow = site.operator.begin([fork, join], {}, {"workspace": site.place(before)})
+    eventually(partial(_completed, site, workflow), "both twins to complete")
+    ended = [each for each in site.operator.tasks(workflow) if each["taskType"] == site.task]
+    completed = [each for each in ended if each["status"] == "COMPLETED"]
+    refs = {each["outputData"]["workspace"]["ref"] for each in completed}
+    assert len(completed) == 2
+    assert refs == {site.head()}
+    assert site.parents(site.head()) == (before,)
+    burnt = [each.get("reasonForIncompletion") for each in ended if each["status"].startswith("FAILED")]
+    assert not burnt, "a twin burnt an attempt"
+
+
 @pytest.mark.clause("S-41")
 def test_a_step_scheduled_twice_is_completed_twice_with_one_commit(
-    site: Site, conductor_server: Conductor, lakefs_server: LakeFS
+    sites: list[Site], conductor_server: Conductor, lakefs_server: LakeFS
 ) -> None:
     """conductor-oss #924, #208: two tasks of one step, both current. One failing would fail the workflow."""
+    site, count = sites[0], 2 * ABREAST if FULL else 1
+    stranger = Stranger(Connection(lakefs_server.url, lakefs_server.access_key, lakefs_server.secret_key))
     with _two_of_one(conductor_server) as address:
         site.configure(address, lakefs_server)
-        with site.worker(), site.worker():
-            for number in range(ROUNDS):
-                before = site.head()
-                both = [[_simple(site.task, "write", number)], [_simple(site.task, "write_again", number)]]
-                fork = {"name": "fork", "taskReferenceName": "fork", "type": "FORK_JOIN", "forkTasks": both}
-                join = {
-                    "name": "join",
-                    "taskReferenceName": "join",
-                    "type": "JOIN",
-                    "joinOn": ["write", "write_again"],
-                    # Conductor counts the silence of a join that it has not touched yet from 1970.
-                    "taskDefinition": {"name": "join", "responseTimeoutSeconds": 4_000_000_000, "timeoutSeconds": 0},
-                }
-                workflow = site.operator.begin([fork, join], {}, {"workspace": site.place(before)})
-                eventually(partial(_completed, site, workflow), "both twins to complete")
-                ended = [each for each in site.operator.tasks(workflow) if each["taskType"] == site.task]
-                completed = [each for each in ended if each["status"] == "COMPLETED"]
-                refs = {each["outputData"]["workspace"]["ref"] for each in completed}
-                assert len(completed) == 2
-                assert refs == {site.head()}
-                assert site.parents(site.head()) == (before,)
-                assert not [each for each in ended if each["status"].startswith("FAILED")], "a twin burnt an attempt"
-    print(f"{ROUNDS} steps scheduled twice: all completed twice, with one commit each")  # noqa: T201  the figures are the result
+        with site.worker(capacity=count), site.worker(capacity=count):
+            _abreast(site.branches(stranger, count), _twins)
+    note_count(
+        f"{_FILE}::a_step_scheduled_twice",
+        f"{ROUNDS} steps scheduled twice on lakeFS and Conductor: {ROUNDS} workflows COMPLETED, one commit each",
+    )

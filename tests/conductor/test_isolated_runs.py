@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +16,7 @@ from perago_core.answers import Answer, Done
 from perago_core.names import run_branch
 from perago_core.pipelines import PROMOTION, PipelineView
 from perago_core.values import Commit, CommitRef, Target
-from perago_lakefs import Connection
-from perago_lakefs.install import install
-from tests.conductor.deployment import Deployment, new_deployment
+from tests.conductor.deployment import Deployment, over_lakefs
 from tests.support.conductor.operating import Operator, eventually
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.fixtures import lakefs_server
@@ -28,23 +25,10 @@ from tests.worker.projects import environment
 
 __all__ = ["lakefs_server"]
 
-STORE = """
-[store]
-kind = "lakefs"
-url = "{0.url}"
-access_key = "{0.access_key}"
-secret_key = "{0.secret_key}"
-"""
-
 
 @pytest.fixture
 def deployment(tmp_path: Path, conductor_server: Conductor, lakefs_server: LakeFS) -> Iterator[Deployment]:
-    name = f"whole-{uuid.uuid4().hex[:8]}"
-    connection = Connection(lakefs_server.url, lakefs_server.access_key, lakefs_server.secret_key)
-    made = install(connection, Target(name, "main"), namespace=f"{lakefs_server.namespaces}/{name}")
-    assert isinstance(made, Done), made
-    more = STORE.format(lakefs_server)
-    with new_deployment(tmp_path, conductor_server.api, repository=name, more=more) as deployed:
+    with over_lakefs(tmp_path, conductor_server.api, lakefs_server) as (deployed, _target):
         for pipeline in ("line", "fail"):
             heading = f"[pipelines.{deployed.named(pipeline)}]\n"
             deployed.change(heading, f'{heading}isolation = "run"\n')

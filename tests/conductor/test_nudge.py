@@ -19,6 +19,7 @@ from perago_core.answers import Answer, Done, Unknown
 from perago_core.values import Attempt, Backing, CommitRef, Target, TaskSnapshot, TaskStatus
 from perago_local.coordination import SqliteCoordination
 from perago_worker.runtime.liveness import NUDGES, SIGNS, Lookout
+from tests.specs.evidence import note_count
 from tests.support.conductor.failover import failover, failovers
 from tests.support.conductor.operating import eventually
 from tests.support.crash.seeds import FULL
@@ -220,7 +221,13 @@ def test_a_worker_killed_at_any_moment_is_replaced_by_the_response_timeout(
     delays = [chance.uniform(0, 4 if FULL else 1) for _ in range(KILLS)]
     measured = sorted(failovers(tmp_path, conductor_server.api, delays, patience=PATIENCE))
     nearly_all = measured[max(0, round(0.99 * len(measured)) - 1)]
-    print(f"{len(measured)} kills: median {statistics.median(measured):.1f} s, p99 {nearly_all:.1f} s")  # noqa: T201  the figures are the result
-    print(" ".join(f"{each:.1f}" for each in measured))  # noqa: T201  as above
-    assert nearly_all < 4 * PATIENCE
-    assert statistics.median(measured) < PATIENCE + (1 if FULL else 4)  # a busy machine adds what no sign can mend
+    note_count(
+        "tests/conductor/test_nudge.py::a_worker_killed_at_any_moment",
+        f"{len(measured)} workers killed on Conductor with a response time-out of {PATIENCE} s: the next attempt began "
+        f"after {statistics.median(measured):.1f} s at the median, {nearly_all:.1f} s at the 99th percentile",
+    )
+    if FULL:
+        assert nearly_all < 4 * PATIENCE
+        assert statistics.median(measured) < PATIENCE + 1
+    else:  # beside other lanes a busy machine adds seconds that no sign can mend, but never a minute
+        assert nearly_all < SECONDS

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 from perago_core.values import Target
-from perago_lakefs import Connection
-from perago_lakefs.install import install
-from tests.conductor.deployment import Deployment, new_deployment
-from tests.conductor.test_verify import ON_SERVERS
-from tests.support.crash.project import done
+from tests.conductor.deployment import Deployment, over_lakefs
 from tests.support.etcd.server import running
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.fixtures import lakefs_server
@@ -23,28 +18,17 @@ __all__ = ["lakefs_server"]
 def test_the_page_shows_runs_branch_and_cluster_of_real_servers(
     tmp_path: Path, conductor_server: Conductor, lakefs_server: LakeFS
 ) -> None:
-    repository = f"shown-{uuid.uuid4().hex[:8]}"
-    target = Target(repository, "main")
-    connection = Connection(lakefs_server.url, lakefs_server.access_key, lakefs_server.secret_key)
-    done(install(connection, target, namespace=f"{lakefs_server.namespaces}/{repository}"))
     (tmp_path / "etcd").mkdir()
-    with running(tmp_path / "etcd") as etcd:
-        more = ON_SERVERS.format(
-            url=lakefs_server.url,
-            access_key=lakefs_server.access_key,
-            secret_key=lakefs_server.secret_key,
-            repository=repository,
-            etcd=etcd.endpoint,
-        )
-        with (
-            new_deployment(tmp_path / "project", conductor_server.api, repository=repository, more=more) as life,
-            serving(life.project, actions=True) as visitor,
-        ):
-            life.register()
-            assert life.project.perago("run", life.named("line"), "--param", "text=four").code == 0
-            _shows_the_run(life, visitor)
-            _shows_branch_and_cluster(life, visitor)
-            _pages_and_acts(life, visitor)
+    with (
+        running(tmp_path / "etcd") as etcd,
+        over_lakefs(tmp_path / "project", conductor_server.api, lakefs_server, etcd=etcd.endpoint) as (life, _target),
+        serving(life.project, actions=True) as visitor,
+    ):
+        life.register()
+        assert life.project.perago("run", life.named("line"), "--param", "text=four").code == 0
+        _shows_the_run(life, visitor)
+        _shows_branch_and_cluster(life, visitor)
+        _pages_and_acts(life, visitor)
 
 
 def _shows_the_run(life: Deployment, visitor: Visitor) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
-from perago_core.values import Target
 from perago_core.verification import Kind
 from perago_lakefs import Connection
-from perago_lakefs.install import install
-from tests.conductor.deployment import new_deployment
-from tests.support.crash.project import done
+from tests.conductor.deployment import over_lakefs
 from tests.support.etcd.server import running
 from tests.support.lakefs.stranger import Stranger
 from tests.support.servers.conductor import Conductor
@@ -19,38 +15,16 @@ from tests.support.servers.lakefs import LakeFS
 
 __all__ = ["lakefs_server"]
 
-ON_SERVERS = """
-[store]
-kind = "lakefs"
-url = "{url}"
-access_key = "{access_key}"
-secret_key = "{secret_key}"
-repositories = ["{repository}"]
-
-[coordination]
-kind = "etcd"
-endpoints = ["{etcd}"]
-"""
-
 
 def test_verify_proves_a_branch_on_real_servers_and_lists_what_was_taken_off_it(
     tmp_path: Path, conductor_server: Conductor, lakefs_server: LakeFS
 ) -> None:
     """Two runs hold; then somebody takes the last accepted commit off the branch, past everything of ours."""
-    repository = f"verified-{uuid.uuid4().hex[:8]}"
-    target = Target(repository, "main")
     connection = Connection(lakefs_server.url, lakefs_server.access_key, lakefs_server.secret_key)
-    done(install(connection, target, namespace=f"{lakefs_server.namespaces}/{repository}"))
     (tmp_path / "etcd").mkdir()
     with running(tmp_path / "etcd") as etcd:
-        more = ON_SERVERS.format(
-            url=lakefs_server.url,
-            access_key=lakefs_server.access_key,
-            secret_key=lakefs_server.secret_key,
-            repository=repository,
-            etcd=etcd.endpoint,
-        )
-        with new_deployment(tmp_path / "project", conductor_server.api, repository=repository, more=more) as life:
+        made = over_lakefs(tmp_path / "project", conductor_server.api, lakefs_server, etcd=etcd.endpoint)
+        with made as (life, target):
             life.register()
             for text in ("a", "longer"):
                 ran = life.project.perago("run", life.named("line"), "--param", f"text={text}")

@@ -30,14 +30,18 @@ from perago_core.results import Completed
 from perago_core.values import (
     Attempt,
     Backing,
+    Between,
     Claim,
     Commit,
     CommitRef,
     Content,
     Head,
+    Landed,
     Maintained,
     OnAbandoned,
+    OnConflict,
     Operation,
+    Scope,
     StagedRef,
     Target,
     TaskSnapshot,
@@ -53,6 +57,8 @@ CHILD = CommitRef("H")
 MERGED = CommitRef("P")
 TREE = "tree-C"
 CHILD_TREE = "tree-H"
+#: What the attempt that shares its branch declares.
+SCOPE = Scope(("raw/",), ("clean/",))
 #: What the first attempt was going to report. The second one's body gives another result.
 ON_RECORD = '{"rows":7}'
 
@@ -109,6 +115,7 @@ def all_attempts() -> tuple[Attempt, ...]:
         make_attempt(Backing.ATOMIC, ledger=True, operation=Operation.MAINTENANCE),
         make_attempt(Backing.ATOMIC, ledger=True, over_maintenance=True),
         *(make_attempt(backing, ledger=ledger, adopts=True) for backing, ledger in adopting),
+        evolve(make_attempt(Backing.ATOMIC, adopts=True), scope=SCOPE, on_conflict=OnConflict.FAIL),
     )
 
 
@@ -329,8 +336,14 @@ def _intents(state: AttemptState) -> list[Event]:
     ]
 
 
-def _head(_state: AttemptState) -> list[Event]:
+def _shared_head() -> list[Event]:
+    """Somebody else's commit at the head: beside what is declared, or on it."""
+    return [m.HeadSeen(ON_CHILD, between=Between((Landed(ON_CHILD.commit, paths),))) for paths in ((), ("raw/a",))]
+
+
+def _head(state: AttemptState) -> list[Event]:
     return [
+        *(_shared_head() if state.subject.shares else ()),
         m.HeadSeen(ON_INPUT),
         m.HeadSeen(ON_CHILD),
         m.HeadSeen(head("X", "W")),
@@ -361,7 +374,8 @@ def landed(state: AttemptState) -> Commit:
     plan = plan_in(state)
     match plan.kind:
         case PlanKind.MERGE:
-            return commit(MERGED, plan.expected, tree=plan.tree or "tree-merged")
+            joined = (plan.commit,) if plan.joins else ()
+            return commit(MERGED, plan.expected, *joined, tree=plan.tree or "tree-merged")
         case PlanKind.REPLACE:
             return commit(plan.commit, state.subject.input, tree=TREE)
         case PlanKind.RETURN:
@@ -369,8 +383,9 @@ def landed(state: AttemptState) -> Commit:
 
 
 def _own_head(state: AttemptState) -> list[Event]:
+    between = Between((Landed(landed(state)),)) if state.subject.shares else None
     return [
-        m.HeadSeen(Head(landed(state))),
+        m.HeadSeen(Head(landed(state)), between=between),
         m.HeadSeen(head("X", plan_in(state).expected, tree="tree-X")),
         m.HeadSeen(None),
         Unknown("timeout"),

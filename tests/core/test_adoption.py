@@ -17,8 +17,9 @@ from perago_core.attempt import ATTEMPT, AttemptState, Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.table import outcome
 from perago_core.errors import CodecError
-from perago_core.fence import Adopted, Case, Standing, decide
+from perago_core.fence import Adopted, Case, Decision, Refused, Standing, decide
 from perago_core.machine import codec
+from perago_core.names import commit_message, merge_message
 from perago_core.plan import PlanKind
 from perago_core.results import Classification, Completed, Failed, Refusal
 from perago_core.value import Value
@@ -376,6 +377,41 @@ def test_only_what_a_claim_of_another_describes_with_its_result_is_adopted(claim
     """S-15: anything else is a stranger's, or for the owner rule; nothing was sent for our own claim yet."""
     attempt = make_attempt(Backing.CONDITIONAL, adopts=True)
     assert not isinstance(decide(Case(attempt, staged_ref(attempt), ON_CHILD, claims=(claim,))), Adopted)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        commit_message("another", 1, "task-9"),
+        merge_message(evolve(make_attempt(), logical_task="another").staging_name),
+    ],
+    ids=["in its own words", "by its name"],
+)
+def test_a_head_that_says_it_is_another_tasks_is_not_adopted(message: str) -> None:
+    """S-06, S-41: the next step, or a workflow beside, has published the tree that was claimed for this task."""
+    attempt = make_attempt(Backing.CONDITIONAL, adopts=True)
+
+    def decided(says: str) -> Decision:
+        seen = evolve(ON_CHILD, commit=evolve(ON_CHILD.commit, message=says))
+        return decide(Case(attempt, staged_ref(attempt), seen, claims=(OLDER,)))
+
+    decision = decided(message)
+    assert isinstance(decision, Refused)
+    assert decision.refusal.classification is Classification.HEAD_NOT_REPLACEABLE
+    # Not one that says nothing, or whose words nobody understands.
+    own = (commit_message(attempt.logical_task, 7, "task-7"), merge_message(attempt.staging_name))
+    for says in ("", "Publish 1f2e", *own):
+        assert isinstance(decided(says), Adopted)
+
+
+@every_strong_backing
+def test_the_body_runs_where_the_head_says_it_is_another_tasks(backing: Backing, ledger: bool) -> None:
+    """S-06: the look before the body does not take it for the own task's either; the attempt fails at the head."""
+    anothers = evolve(ON_CHILD, commit=evolve(ON_CHILD.commit, message=commit_message("another", 1, "task-9")))
+    looks: Choices = {Phase.EARLIER_HEAD: m.HeadSeen(anothers), Phase.HEAD: m.HeadSeen(anothers)}
+    path = run(backing, {**FOUND, **STILL_THERE, **looks}, ledger=ledger)
+    assert "RunBody" in path.asked
+    assert failed(path).classification is Classification.HEAD_NOT_REPLACEABLE
 
 
 def test_a_publication_on_another_input_is_not_adopted() -> None:

@@ -16,6 +16,7 @@ from perago_core.attempt import Phase
 from perago_core.attempt import messages as m
 from perago_core.attempt.state import BEYOND_SOFT, is_accepted, is_current
 from perago_core.attempt.table import outcome
+from perago_core.names import commit_message
 from perago_core.plan import PlanKind
 from perago_core.results import Acceptance, Classification, Completed, Failed, FailedTerminally, status_of
 from perago_core.values import Attempt, Backing, Head, TaskSnapshot, TaskStatus, claim_of
@@ -426,8 +427,9 @@ def test_unknown_publication_that_is_ours_with_an_unreadable_task(backing: Backi
         head("X", INPUT, tree="tree-X"),
         head("X", "W", tree=TREE),
         head("X", INPUT, "W", tree=TREE),
+        Head(evolve(head("X", INPUT, tree=TREE).commit, message=commit_message("another", 1, "task-9"))),
     ],
-    ids=["missing", "unmoved", "other tree", "other parent", "two parents"],
+    ids=["missing", "unmoved", "other tree", "other parent", "two parents", "another task's"],
 )
 def test_effect_that_is_not_provably_ours_is_failed(backing: Backing, ledger: bool, seen: Head | None) -> None:
     """H-19, T-O1, K-10; row R4: the same place, the same content, or the same message alone prove nothing."""

@@ -36,7 +36,7 @@ from perago_core.values import (
     TaskStatus,
 )
 from perago_simulation.ports import Asynchronous, Body, Fault
-from tests.core.world import INPUT, TARGET, Answering, CrashError, World, changes_nothing, writes
+from tests.core.world import INPUT, TARGET, Answering, CrashError, World, changes_nothing, ports_with, writes
 
 BACKINGS = [(backing, ledger) for backing in Backing for ledger in (False, True)]
 STRONG = [(backing, ledger) for backing, ledger in BACKINGS if backing is not Backing.SOFT]
@@ -222,18 +222,6 @@ def calls_of(backing: Backing, *, ledger: bool, on_abandoned: OnAbandoned = OnAb
 def saying(world: World, event: BodyEvent) -> Ports:
     """Return ports whose bodies run, and say this of it."""
     return ports_with(world, workspace=Answering(world.workspace(), "run", lambda *_: Done(event)))
-
-
-def ports_with(world: World, **others: Any) -> Ports:  # noqa: ANN401  whatever stands in for a port
-    """Give the world's ports, some of them replaced."""
-    ports: dict[str, Any] = {
-        "orchestrator": world.orchestrator(),
-        "store": world.store(),
-        "workspace": world.workspace(),
-        "coordination": world.coordination(),
-        "clock": world.clock(),
-    }
-    return Ports(**{**ports, **others})
 
 
 @pytest.mark.clause("P-30")
@@ -692,7 +680,7 @@ def test_a_takeover_wait_leaves_as_much_of_the_lease_as_publishing_needs() -> No
 
 @pytest.mark.clause("W-17")
 def test_busy_lease_refuses_without_waiting() -> None:
-    """W-17: busy is an answer."""
+    """W-17: busy is an answer. Who has no deadline waits for nothing."""
     world = World()
 
     def stop(point: Failpoint) -> None:

@@ -14,6 +14,7 @@ from perago_core.fence import (
     Adopted,
     Allowed,
     Case,
+    Conflicting,
     Decision,
     Late,
     Refused,
@@ -22,15 +23,18 @@ from perago_core.fence import (
     compensate,
     decide,
     provably_ours,
+    together,
     verified,
 )
 from perago_core.machine.rows import Command
-from perago_core.plan import Condition, PlanKind, PublishPlan
+from perago_core.names import commit_message, merge_message
+from perago_core.plan import Along, Condition, PlanKind, PublishPlan
 from perago_core.recovery import messages as recovery_messages
 from perago_core.results import Classification
 from perago_core.values import (
     Attempt,
     Backing,
+    Beside,
     Claim,
     Commit,
     CommitRef,
@@ -38,6 +42,9 @@ from perago_core.values import (
     Maintained,
     OnAbandoned,
     Operation,
+    StagedBeside,
+    StagedRef,
+    Target,
     claim_of,
 )
 from tests.core.attempts import (
@@ -160,7 +167,10 @@ def test_refusal_names_expected_found_and_what_to_do() -> None:
 
 @pytest.mark.clause("P-14")
 def test_decision_looks_at_one_commit_and_its_parents() -> None:
-    """P-14, H-01, T-P4: there is nothing else of the history in a case, so no depth can cost a read."""
+    """P-14, H-01, T-P4: there is nothing else of the history in a case, so no depth can cost a read.
+
+    Only a task that declares a scope is told what lies between its input and the head.
+    """
     assert [each.name for each in fields(Case)] == [
         "attempt",
         "staged",
@@ -175,6 +185,9 @@ def test_decision_looks_at_one_commit_and_its_parents() -> None:
         "lease_until",
         "output",
         "adopting",
+        "between",
+        "refused",
+        "beside",
     ]
     assert [each.name for each in fields(Head)] == ["commit", "dirty"]
 
@@ -286,9 +299,33 @@ def test_decision_never_reads_what_people_write(
     any_case: Case, message: str, metadata: tuple[tuple[str, str], ...]
 ) -> None:
     """P-13, K-03, S-14, T-O1: scramble message and metadata of the head, and the decision is the same."""
-    if any_case.head is not None:
-        scrambled = evolve(any_case.head.commit, message=message, metadata=metadata)
-        assert decide(evolve(any_case, head=evolve(any_case.head, commit=scrambled))) == decide(any_case)
+    assert _said(any_case, message, metadata) == decide(any_case)
+
+
+def _said(any_case: Case, message: str, metadata: tuple[tuple[str, str], ...] = ()) -> Decision:
+    if any_case.head is None:
+        return decide(any_case)
+    scrambled = evolve(any_case.head.commit, message=message, metadata=metadata)
+    return decide(evolve(any_case, head=evolve(any_case.head, commit=scrambled)))
+
+
+@pytest.mark.clause("S-14", "P-13")
+@given(cases(), st.booleans())
+def test_what_a_head_says_of_itself_gives_no_right_and_can_only_take_one_away(any_case: Case, by_name: bool) -> None:
+    """P-13, S-06: a head that says it is the own task's gains nothing; another's is not adopted and not replaced."""
+
+    def message(task: str) -> str:
+        attempt = evolve(any_case.attempt, logical_task=task)
+        return merge_message(attempt.staging_name) if by_name else commit_message(task, 1, "task-1")
+
+    silent = decide(any_case)
+    assert _said(any_case, message(any_case.attempt.logical_task)) == silent
+    heard = _said(any_case, message("another"))
+    if any_case.attempt.backing is Backing.SOFT:
+        assert heard == silent
+    elif heard != silent:
+        assert isinstance(heard, Refused)
+        assert isinstance(silent, Adopted | Refused) or silent.verdict in {"replace", "return"}
 
 
 @pytest.mark.clause("S-13")
@@ -297,6 +334,7 @@ def test_what_is_allowed_rests_on_the_input_and_on_a_clean_head(any_case: Case) 
     """S-13, S-16, P-10, P-15: whatever the case, a plan expects the head that was seen, which was acceptable."""
     decision = decide(any_case)
     attempt, seen = any_case.attempt, any_case.head
+    assert not isinstance(decision, Conflicting), "only a declared scope can be in conflict"
     if isinstance(decision, Refused | Late):
         return
     assert seen is not None
@@ -450,3 +488,78 @@ def test_recovery_may_only_go_back_one_step() -> None:
     for seen in (DEPTH_2, MERGED_IN, BEHIND, ON_INPUT):
         with pytest.raises(ValueError, match="only a direct, single-parent child of A can be taken back"):
             compensate(TARGET, INPUT, seen, None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Several targets
+
+OTHER, THIRD = Target("repo", "other"), Target("repo", "third")
+
+
+def joint(*beside: Head | None, head: CommitRef = INPUT, parents: tuple[CommitRef, ...] = ()) -> Case:
+    """An attempt at three targets that has staged for the first two, and what it sees of them."""
+    attempt = evolve(
+        make_attempt(backing=Backing.ATOMIC),
+        on_abandoned=OnAbandoned.ADOPT,
+        beside=(Beside(OTHER, CommitRef("B")), Beside(THIRD, CommitRef("D"))),
+    )
+    staged = StagedRef(
+        attempt.target.repository,
+        attempt.staging_name,
+        CommitRef("C"),
+        TREE,
+        beside=(StagedBeside(OTHER, CommitRef("B1"), "tree-B1"),),
+    )
+    return Case(attempt, staged, Head(Commit(head, parents, "tree-A")), beside=beside)
+
+
+def at(ref: str, *, dirty: bool = False) -> Head:
+    return Head(Commit(CommitRef(ref), (), "tree"), dirty=dirty)
+
+
+def test_several_targets_move_in_one_plan_and_one_that_is_unchanged_must_still_be_where_it_was() -> None:
+    any_case = joint(at("B"), at("D"))
+    plan = planned(decide(any_case))
+    other, third = any_case.attempt.parts[1:]
+    assert (plan.kind, plan.commit) == (PlanKind.MERGE, "C")
+    assert plan.along == (
+        Along(OTHER, CommitRef("B"), CommitRef("B1"), other.staging_name),
+        Along(THIRD, CommitRef("D"), CommitRef("D"), third.staging_name),
+    )
+
+
+@pytest.mark.parametrize(
+    ("beside", "why"),
+    [
+        ((at("B9"), at("D")), Classification.HEAD_ELSEWHERE),
+        ((at("B"), at("D9")), Classification.HEAD_ELSEWHERE),
+        ((None, at("D")), Classification.TARGET_MISSING),
+        ((at("B"), at("D", dirty=True)), Classification.TARGET_DIRTY),
+        ((at("B"),), Classification.TARGET_MISSING),
+        ((), Classification.TARGET_MISSING),
+    ],
+)
+def test_one_target_that_is_not_where_it_was_keeps_all_where_they_are(
+    beside: tuple[Head | None, ...], why: Classification
+) -> None:
+    assert refused(decide(joint(*beside))) is why
+
+
+def test_what_was_published_to_several_targets_is_adopted_or_refused_and_never_replaced() -> None:
+    """Whose the commits on the further ones are no claim says: a child of the input there may be a stranger's."""
+    abandoned = joint(at("B7"), at("D"), head=CHILD, parents=(INPUT,))
+    mine = claim_of(abandoned.attempt, None)
+    earlier = evolve(mine, number=0, task_id="t0", execution="e0", tree="tree-A", result=None)
+    dead = (("t0", Standing.DEAD),)
+    assert refused(decide(evolve(abandoned, claims=(earlier,), standings=dead))) is Classification.HEAD_NOT_REPLACEABLE
+    adopted = decide(evolve(abandoned, claims=(evolve(earlier, result='{"rows":7}'),), standings=dead))
+    assert adopted == Adopted(CHILD, "tree-A", '{"rows":7}')
+
+
+def test_targets_go_back_together_by_the_anchor_of_each() -> None:
+    head = Head(Commit(CHILD, (INPUT,), TREE))
+    first, other = (compensate(target, INPUT, head, f"anchor-{target.branch}") for target in (TARGET, OTHER))
+    assert together([first]) == first
+    assert together([first, other]).along == (Along(OTHER, CHILD, INPUT, "anchor-other"),)
+    with pytest.raises(ValueError, match="one has none"):
+        together([first, evolve(other, name=None)])

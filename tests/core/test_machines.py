@@ -17,7 +17,7 @@ from tests.specs.vectors import SOURCES, Source, states
 from tests.specs.walking import AnyState
 
 #: How many states the events of the menus lead to.
-STATES = {"attempt": 87_240, "policy": 33_285, "lease": 511, "recovery": 100_312}
+STATES = {"attempt": 99_874, "policy": 33_285, "lease": 511, "recovery": 100_312}
 
 
 def has_outcome(source: Source, state: AnyState) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perago_core.fence import Allowed, Case, Standing, decide, objection, standing
+from perago_core.names import commit_message
 from perago_core.results import Classification
 from perago_core.values import Backing, Claim, Commit, CommitRef, TaskSnapshot, TaskStatus
 from tests.core.attempts import CHILD_TREE, INPUT, ON_CHILD, commit, head, make_attempt, older_claim, staged_ref
@@ -82,6 +83,16 @@ def test_head_without_a_record_is_a_strangers() -> None:
     assert not may_replace((evolve(OLDER, parent=CommitRef("X")),), DEAD)
     assert not may_replace((evolve(OLDER, tree="tree-X"),), DEAD)
     assert not may_replace((evolve(OLDER, tree=None),), DEAD), "a no-op publishes no commit"
+
+
+def test_a_head_that_says_it_is_another_tasks_is_not_replaced_however_equal_its_tree() -> None:
+    """S-01, S-16: a workflow beside has published the very tree that an attempt of this task had claimed and died."""
+    anothers = evolve(ON_CHILD.commit, message=commit_message("wf-2/load", 1, "task-9"))
+    refusal = objection(anothers, ATTEMPT, (OLDER,), DEAD)
+    assert refusal is not None
+    assert "another task" in refusal.actual
+    own = evolve(ON_CHILD.commit, message=commit_message(ATTEMPT.logical_task, 1, "task-1"))
+    assert objection(own, ATTEMPT, (OLDER,), DEAD) is None
 
 
 def test_merge_commit_has_no_owner() -> None:

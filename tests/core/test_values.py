@@ -52,14 +52,20 @@ from perago_core.value import Value
 from perago_core.values import (
     Attempt,
     Backing,
+    Beside,
+    Between,
     Claim,
     Commit,
     CommitRef,
     Content,
     Head,
+    Landed,
     Maintained,
     OnAbandoned,
+    OnConflict,
     Operation,
+    Scope,
+    StagedBeside,
     StagedRef,
     Target,
     TaskSnapshot,
@@ -131,7 +137,15 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "metadata": ((("k", "v"),), [[("k", "v")], "kv", None]),
     },
     Head: {"commit": a(COMMIT), "dirty": flag(value=False)},
-    StagedRef: {"repository": text(), "branch": text(), "commit": text(), "tree": text()},
+    StagedRef: {
+        "repository": text(),
+        "branch": text(),
+        "commit": text(),
+        "tree": text(),
+        "beside": ((), [[], "c1", None]),
+    },
+    StagedBeside: {"target": a(TARGET), "commit": text(), "tree": text()},
+    Beside: {"target": a(TARGET), "input": text("c0")},
     Attempt: {
         "workflow_id": text(),
         "task_id": text(),
@@ -152,6 +166,21 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "ledger": flag(value=True),
         "epoch": count(),
         "budget": a(PublishBudget()),
+        "scope": maybe_a(Scope),
+        "on_conflict": a(OnConflict.RERUN),
+        "beside": ((), [[], "main", None]),
+    },
+    Scope: {
+        "reads": (("raw/",), [["raw/"], "raw/", None]),
+        "writes": (("clean/",), [["clean/"], "clean/", None]),
+    },
+    Landed: {"commit": a(COMMIT), "touched": (("raw/a",), [["raw/a"], "raw/a", None])},
+    Between: {
+        "commits": (None, ["c1", [], 1]),
+        "unaccepted": maybe_text("c1"),
+        "owner": line(),
+        "waited": seconds(0.0),
+        "waited_for": line(),
     },
     TaskSnapshot: {
         "workflow_id": text(),
@@ -175,6 +204,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "parent": text("c0"),
         "tree": maybe_text(),
         "result": ("{}", [each for each in NOT_TEXT if each is not None]),
+        "staged": maybe_text("c1"),
     },
     Content: {"before": text("rows"), "after": text("rows")},
     Maintained: {"parent": text("c0"), "ref": text("c1")},
@@ -269,7 +299,7 @@ def test_every_class_is_tried(module: ModuleType) -> None:
 
 
 def test_the_number_of_malformed_values_is_known() -> None:
-    assert len(list(malformed())) == 599
+    assert len(list(malformed())) == 711
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
@@ -652,3 +682,27 @@ def test_an_error_says_what_was_expected_what_was_found_and_what_to_do() -> None
 )
 def test_a_reason_is_one_line_and_short(text: str, line: str) -> None:
     assert one_line(text) == line
+
+
+OTHER = Beside(Target("lake", "other"), CommitRef("b0"))
+
+
+def test_several_targets_are_different_and_move_on_a_store_that_can_move_them_in_one_step() -> None:
+    attempt = evolve(make_attempt(backing=Backing.ATOMIC), on_abandoned=OnAbandoned.ADOPT, beside=(OTHER,))
+    first, other = attempt.parts
+    assert first is attempt
+    assert (other.target, other.input, other.execution) == (OTHER.target, "b0", attempt.execution)
+    assert other.staging_name != first.staging_name
+    wrong: list[dict[str, Any]] = [
+        {"backing": Backing.CONDITIONAL},
+        {"backing": Backing.LOCKED},
+        {"backing": Backing.SOFT},
+        {"on_abandoned": OnAbandoned.REPLACE},
+        {"operation": Operation.MAINTENANCE},
+        {"over_maintenance": True, "ledger": True},
+        {"beside": (OTHER, OTHER)},
+        {"beside": (Beside(attempt.target, CommitRef("b0")),)},
+    ]
+    for change in wrong:
+        with pytest.raises(ValueError, match=r"^Attempt\.beside needs different targets"):
+            evolve(attempt, **change)

@@ -105,3 +105,45 @@ def test_a_strangers_commit_is_named_and_breaks_nothing() -> None:
     strange = evolve(GOOD, commits=commits)
     assert judge(strange).broken == ()
     assert kinds(strange)[1] is Kind.STRANGER
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tasks with a scope, whose work is joined onto what others have published
+
+
+def _scoped(task: str, staged: str) -> Claim:
+    return evolve(claim(task, 1, "base", f"nothing of {task}"), staged=ref(staged))
+
+
+#: Both made from the same commit; the second is joined onto the first, with a tree that no claim names.
+SHARED = Facts(
+    MAIN,
+    (commit("c2", "c1", "s2"), commit("c1", "base", "s1"), commit("base")),
+    whole=True,
+    accepted=(accepted("one", 1, "c1", 1), accepted("two", 1, "c2", 2)),
+    claims=(_scoped("one", "s1"), _scoped("two", "s2")),
+    bases=((ref("c2"), ref("base")), (ref("c1"), ref("base"))),
+)
+
+
+def test_work_joined_onto_that_of_others_is_there_in_order_and_once() -> None:
+    assert judge(SHARED).broken == ()
+    assert kinds(SHARED) == [Kind.ACCEPTED, Kind.ACCEPTED, Kind.EARLIER]
+
+
+def test_a_joined_commit_that_nobody_accepted_is_known_by_its_second_parent() -> None:
+    (sentence,) = judge(evolve(SHARED, accepted=SHARED.accepted[1:])).broken
+    assert sentence == "never accepted: c1 on lake/main was made for w/one"
+    under_way = evolve(SHARED, accepted=SHARED.accepted[:1], open_tasks=frozenset({"two-1"}))
+    assert kinds(under_way)[0] is Kind.UNDER_WAY
+
+
+@pytest.mark.parametrize("base", ["gone", "c2"])
+def test_a_joined_commit_whose_input_is_not_below_it_is_named(base: str) -> None:
+    """Its input was taken off the branch; lakeFS merges from below it, and brings back what was removed."""
+    wrong = evolve(SHARED, bases=((ref("c1"), ref(base)),))
+    assert judge(wrong).broken == (f"elsewhere: c1 on lake/main was made from {base}, which is not below it",)
+
+
+def test_what_a_walk_that_ended_early_has_not_seen_accuses_nobody() -> None:
+    assert judge(evolve(SHARED, whole=False, bases=((ref("c1"), ref("gone")),))).broken == ()

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import evolve, fields
 
 from perago_core.answers import Done
-from perago_core.driver import drive
+from perago_core.driver import Ports, drive
 from perago_core.failpoints import Failpoint
 from perago_core.ports import Assignment
 from perago_core.results import Completed, Result
@@ -174,3 +174,15 @@ class World(SimulatedWorld):
     def accepted(self) -> list[CommitRef]:
         """Give the accepted commits."""
         return [result.ref for result in self.results() if isinstance(result, Completed)]
+
+
+def ports_with(world: World, **others: Any) -> Ports:  # noqa: ANN401  whatever stands in for a port
+    """Give the world's ports, some of them replaced."""
+    own: dict[str, Any] = {
+        "orchestrator": world.orchestrator(),
+        "store": world.store(),
+        "workspace": world.workspace(),
+        "coordination": world.coordination(),
+        "clock": world.clock(),
+    }
+    return Ports(**{**own, **others})

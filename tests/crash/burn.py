@@ -4,8 +4,12 @@
 
 Rounds, until the time is over. Each has fresh branches, a plan of faults drawn from its own seed, and a rest in which
 everything is mended and must come to its end; then it is judged from the servers alone. A fault has *survived* if the
-round it was in held. After a round that did not, the line that plays it again is printed, and its plan is made smaller:
-halves of it are played again, as long as the loss comes back.
+round it was in held. After a round that did not, the line that plays it again is printed, its plan is made smaller by
+playing parts of it, and the simulator is asked for a run that breaks the same promise with the faults that are left.
+
+With ``SHARED=32`` so many workflows share one branch, each with a folder of its own (``SCOPES=disjoint``), or each also
+reading what the next one writes (``crossed``), in one round that lasts as long as all of it. Then S-42 and S-43 are
+judged too, and with disjoint scopes that nobody was ever refused.
 
 Under ``soft`` the plan is what that backing is registered to lose results to, late replacements, and the burn ends at
 the first loss: a burn that sees none there could not see one anywhere, and fails. So does one in which nothing was
@@ -20,16 +24,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
+from perago_simulation.world.settings import SCOPES
 from tests.specs.evidence import note_burn
 from tests.support.burn.faults import Fault, Kind, late_replacements, plan
 from tests.support.burn.field import STACKS, Field
 from tests.support.burn.round import BACKINGS, Round, play
+from tests.support.burn.scenario import scenario
+from tests.support.burn.sharing import Sharing
+from tests.support.burn.shrinking import shrunk
 from tests.support.burn.verdict import Verdict
 from tests.support.crash.seeds import seed
 
@@ -39,7 +47,7 @@ _ROUND = {"embedded": 40.0, "bucket": 50.0, "servers": 75.0}
 _GAP = {"embedded": 1.5, "bucket": 2.0, "servers": 3.0}
 _PATIENCE = 900.0
 #: Replays that making a plan smaller may cost.
-_REPLAYS = 6
+_REPLAYS = 16
 
 
 def main(*words: str) -> int:
@@ -50,20 +58,30 @@ def main(*words: str) -> int:
     asked.add_argument("--minutes", type=float, default=5.0)
     asked.add_argument("--seed", type=int, default=None)
     asked.add_argument("--only", default="", help="the numbers of the faults of a plan that are played, e.g. 3,7")
+    asked.add_argument("--shared", type=int, default=0, help="so many workflows on one branch; 0: each has its own")
+    asked.add_argument("--scopes", choices=[each for each in SCOPES if each], default="disjoint")
+    asked.add_argument("--files-only", action="store_true", help="no task on Spark")
+    asked.add_argument("--shrink", action="store_true", help="make a smaller plan of the control's loss too")
     asked.add_argument("--record", action="store_true", help="note the figures in specs/evidence.json")
     given = asked.parse_args(words)
     only = frozenset(int(each) for each in given.only.split(",") if each) or None
     first = seed() if given.seed is None else given.seed
+    sharing = Sharing(given.shared, given.scopes) if given.shared else None
+    if sharing is not None and given.policy != "auto":
+        asked.error("workflows share a branch under --policy auto only")
+    lasts = 60 * given.minutes if sharing is not None else _ROUND[given.stack]
     rounds: list[Round] = []
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="perago-burn-")))
-        field = closing.enter_context(Field.on(given.stack, folder / "p", given.policy))
+        # The control has one fault, in one pipeline of files; those that share a branch are of files too.
+        spark = not given.files_only and given.policy != _CONTROL and sharing is None
+        field = closing.enter_context(Field.on(given.stack, folder / "p", given.policy, sharing, spark=spark))
         began = time.monotonic()
         for number in count():
-            rounds.append(_round(field, given.policy, first + number, only))
+            rounds.append(_round(field, given.policy, first + number, only, lasts))
             verdict = rounds[-1].verdict
-            if verdict.lost:
-                _shrink(field, given.policy, first + number, rounds[-1])
+            if verdict.lost or (given.shrink and verdict.registered):
+                _shrink(field, given.policy, first + number, rounds[-1], lasts)
             if (
                 verdict.lost
                 or time.monotonic() - began > 60 * given.minutes
@@ -78,7 +96,9 @@ def main(*words: str) -> int:
         _say(f"control: {_CONTROL} lost as registered")
     if given.record and not blind:
         again = f"make burn STACK={given.stack} POLICY={given.policy} MINUTES={given.minutes:g} SEED={first}"
-        where = {"stack": given.stack, "backing": BACKINGS[given.stack][given.policy], "command": again}
+        again += _words(sharing)
+        what = f"{given.stack}, {given.shared} workflows on one branch" if sharing is not None else given.stack
+        where = {"stack": what, "backing": BACKINGS[given.stack][given.policy], "command": again}
         note_burn({**where, "minutes": (time.monotonic() - began) / 60, **_record(rounds)})
     return 1 if blind or any(each.verdict.lost for each in rounds) else 0
 
@@ -95,18 +115,25 @@ def blindness(verdicts: Collection[Verdict], policy: str) -> str:
     return ""
 
 
-def faults_of(stack: str, policy: str, seed: int, kinds: Collection[Kind]) -> tuple[Fault, ...]:
+def faults_of(stack: str, policy: str, seed: int, kinds: Collection[Kind], seconds: float) -> tuple[Fault, ...]:
     """Draw the plan of one round; one of the control is one late replacement."""
     if policy == _CONTROL:
-        return late_replacements(seed, _ROUND[stack], gap=_GAP[stack])[:1]
-    return plan(seed, _ROUND[stack], kinds, gap=_GAP[stack])
+        return late_replacements(seed, seconds, gap=_GAP[stack])[:1]
+    return plan(seed, seconds, kinds, gap=_GAP[stack])
 
 
-def _round(field: Field, policy: str, seed: int, only: Collection[int] | None, name: str = "") -> Round:
-    faults = [each for each in faults_of(field.kind, policy, seed, field.kinds) if only is None or each.number in only]
+def _words(sharing: Sharing | None) -> str:
+    return "" if sharing is None else f" SHARED={sharing.workflows} SCOPES={sharing.scopes}"
+
+
+def _round(
+    field: Field, policy: str, seed: int, only: Collection[int] | None, seconds: float, *, name: str = ""
+) -> Round:
+    drawn = faults_of(field.kind, policy, seed, field.kinds, seconds)
+    faults = [each for each in drawn if only is None or each.number in only]
     began = time.monotonic()
     # A round of the control is over when its one fault is, however slow the machine.
-    longest = _PATIENCE if policy == _CONTROL else _ROUND[field.kind]
+    longest = _PATIENCE if policy == _CONTROL else seconds
     played = play(field, name or f"r{seed}", policy, faults, longest)
     verdict = played.verdict
     _say(
@@ -116,24 +143,31 @@ def _round(field: Field, policy: str, seed: int, only: Collection[int] | None, n
         f"{len(verdict.registered)} as registered, {time.monotonic() - began:.0f} s"
     )
     _say(*(f"  lost: {each}" for each in verdict.lost), *(f"  as registered: {each}" for each in verdict.registered))
-    if verdict.lost or verdict.registered:
-        _say(*(f"  {each}" for each in played.log))
+    if verdict.lost or verdict.registered or not verdict.accepted:
+        _say(*(f"  {each}" for each in (*played.log, *played.said)))
     return played
 
 
-def _shrink(field: Field, policy: str, seed: int, broken: Round) -> None:
-    """Print how to play a broken round again, and look for fewer faults that still break it."""
-    _say(f"again: make burn STACK={field.kind} POLICY={policy} SEED={seed} MINUTES=0")
-    left = [each.number for each in broken.faults]
-    for replay in range(_REPLAYS):
-        halves = (left[: len(left) // 2], left[len(left) // 2 :])
-        half = halves[replay % 2]
-        if not half:
-            break
-        if _round(field, policy, seed, half, f"s{replay}").verdict.lost:
-            left = half
-            again = ",".join(map(str, left))
-            _say(f"again, smaller: make burn STACK={field.kind} POLICY={policy} SEED={seed} MINUTES=0 ONLY={again}")
+def _shrink(field: Field, policy: str, seed: int, broken: Round, seconds: float) -> None:
+    """Print how to play a broken round again, with fewer faults if fewer break it, and in the simulator if it can."""
+    minutes = f"{seconds / 60:g}" if field.sharing is not None else "0"
+    again = f"make burn STACK={field.kind} POLICY={policy} SEED={seed} MINUTES={minutes}{_words(field.sharing)}"
+    _say(f"again: {again}")
+    clauses, names = _clauses(broken.verdict), count()
+
+    def breaks(faults: Sequence[Fault]) -> bool:
+        only = {each.number for each in faults}
+        played = _round(field, policy, seed, only, seconds, name=f"s{seed}-{next(names)}")
+        return bool(_clauses(played.verdict) & clauses)
+
+    left = shrunk(broken.faults, breaks, _REPLAYS)
+    _say(f"again, smaller: {again} ONLY={','.join(str(each.number) for each in left)}", *(f"  {each}" for each in left))
+    _say(scenario(BACKINGS[field.kind][policy], left, clauses))
+
+
+def _clauses(verdict: Verdict) -> frozenset[str]:
+    """Name the promises that were broken, whether or not they were meant to hold."""
+    return frozenset(each.partition(" ")[0] for each in (*verdict.lost, *verdict.registered))
 
 
 def _record(rounds: Collection[Round]) -> dict[str, object]:

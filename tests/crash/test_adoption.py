@@ -24,7 +24,7 @@ from perago_worker import Workspace, task
 RUNS = Path(__file__).parent / "runs"
 
 
-@task(name="write", workspace=Workspace(), retries=60, retry_delay=0.1, response_timeout=3{more})
+@task(name="write", workspace=Workspace(), retries=3, retry_delay=0.1, response_timeout=3{more})
 def write(workspace: Path) -> dict[str, int]:
     with RUNS.open("a") as runs:
         runs.write("run\\n")
@@ -40,10 +40,7 @@ steps = [{ task = "write" }]
 
 
 def _played(project: Project, failpoint: str) -> PipelineView:
-    """Run the pipeline with a first worker that dies at a point, and others after it until all is done.
-
-    There are many retries: the lease of the dead is busy until its time is over, and who finds it so is tried again.
-    """
+    """Run the pipeline with a first worker that dies at a point, and others after it until all is done."""
     stack = project.stack()
     first = create(stack)
     words = pipelines_of(stack)

@@ -15,7 +15,8 @@ from tests.support.crash.judging import Line, judge_line, judge_rest
 from tests.support.crash.project import CrashProject, done, wait_for
 from tests.support.crash.seeds import seed
 
-TTL, TAKEOVER = 3.0, 1.3
+TTL, TAKEOVER = 12.0, 1.3
+LONG_LEASE = (f"budget.lease_ttl={TTL}",)
 
 
 def test_six_workers_that_start_at_once_agree_on_one_stored_decision(tmp_path: Path) -> None:
@@ -52,25 +53,27 @@ def test_disable_runs_on_leases_and_a_successor_waits_for_the_end_of_a_dead_hold
         project.plan("other", "wait")
         place = project.branch("other")
         other = Line(*place, project.start("other", ("other",), *place))
-        # Given up long before its lease ends, so that it is the lease that keeps its successors waiting.
-        project.add_task("held", {"PATIENCE": 0.9, "RETRIES": 1000})
+        # Given up long before its lease ends, so that it is the lease that keeps its successor waiting; few retries.
+        project.add_task("held", {"PATIENCE": 4.0, "RETRIES": 3})
         project.plan("held", "change")
-        successor = project.worker("other", "held", capacity=1)
+        successor = project.worker("other", "held", capacity=1, settings=LONG_LEASE)
         wait_for(lambda: project.orchestrator.open_tasks()[0].worker_id, "work for the successor", successor)
         target, first = project.branch("main")
         line = Line(target, first, project.start("held", ("held",), target, first))
-        holder = project.worker("held", failpoint="kill store.head.after")
+        holder = project.worker("held", failpoint="kill store.head.after", settings=LONG_LEASE)
         assert holder.wait() == -9, holder.said()
         killed = time.monotonic()
         project.plan("other", "nothing")
         wait_for(lambda: not project.view(line.workflow).running, "successor that is accepted", successor)
         took = time.monotonic() - killed
         assert successor.drain() == 0, successor.said()
-        busy = [each for each in project.view(line.workflow).attempts if each.status is TaskStatus.FAILED]
+        attempts = project.view(line.workflow).attempts
         print(  # noqa: T201  the figure
             f"failover {took:.1f} s after the kill: lease {TTL:g} s, takeover wait {TAKEOVER:g} s; "
-            f"successors refused {len(busy)} times while the lease stood"
+            f"{len(attempts)} attempts"
         )
+        # Who finds the lease of the dead busy waits for its end; it used to fail, and be tried again, 30 times.
+        assert [each for each in attempts if each.status is TaskStatus.FAILED] == []
         # The lease may have been as old as its time to live, so only the wait is certain. Speed is no promise.
         assert took >= TAKEOVER
         assert judge_line(project, line) + judge_line(project, other) == []

@@ -28,6 +28,7 @@ NAME = re.compile(r"# (?P<name>[\w.-]+\.(?:py|toml))\n")
 def test_the_pages_with_commands_are_played() -> None:
     """A page that shows a prompt and is not played would be a promise nobody keeps."""
     assert [page for page in pages() if "```console" in text(page)] == [
+        f"{GUIDE}/first-day.md",  # by tests/people, with the built wheel
         f"{GUIDE}/howto/counterexample.md",
         f"{GUIDE}/howto/measure.md",
         f"{GUIDE}/howto/observe.md",
@@ -127,7 +128,7 @@ def test_the_settings_of_telemetry_are_ones(tmp_path: Path) -> None:
 
 def test_the_configuration_of_spark_is_one(tmp_path: Path) -> None:
     """Flags and sizes reach Spark as it writes them."""
-    (configuration,) = blocks(f"{GUIDE}/howto/spark.md", "toml")
+    configuration, *_ = blocks(f"{GUIDE}/howto/spark.md", "toml")
     (tmp_path / "perago.toml").write_text(configuration, encoding="utf-8")
     settings = load(tmp_path, {}, {}).spark
     assert settings.master == "spark://spark.internal:7077"

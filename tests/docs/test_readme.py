@@ -16,7 +16,7 @@ README = "README.md"
 
 def test_the_task_in_the_readme_is_published_twice(tmp_path: Path) -> None:
     """P-23: a function on a folder, a configuration, one command; two accepted steps on an ordinary git branch."""
-    (greet,) = [block for block in blocks(README, "python") if "@task" in block]
+    (greet,) = [block for block in blocks(README, "python") if "def greet" in block]
     (configuration,) = [block for block in blocks(README, "toml") if "[pipelines" in block]
     (tmp_path / "hello.py").write_text(greet, encoding="utf-8")
     (tmp_path / "perago.toml").write_text(configuration, encoding="utf-8")
@@ -37,7 +37,7 @@ def test_the_task_in_the_readme_is_published_twice(tmp_path: Path) -> None:
 
 def test_every_command_of_the_readme_does_what_its_line_says(tmp_path: Path) -> None:
     """The blocks as they stand, in their order, in the project of the blocks before them; a worker is told to end."""
-    (greet,) = [block for block in blocks(README, "python") if "@task" in block]
+    (greet,) = [block for block in blocks(README, "python") if "def greet" in block]
     (configuration,) = [block for block in blocks(README, "toml") if "[pipelines" in block]
     (tmp_path / "hello.py").write_text(greet, encoding="utf-8")
     (tmp_path / "perago.toml").write_text(configuration, encoding="utf-8")

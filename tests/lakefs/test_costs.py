@@ -6,6 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from attrs import evolve
 
 from perago_conformance.harness import Stack
 from perago_conformance.suites.stack import ports as ports_of
@@ -13,13 +14,13 @@ from perago_conformance.support import attempt_of, done
 from perago_core import drive
 from perago_core.names import staging_name
 from perago_core.results import Completed
-from perago_core.values import Backing, CommitRef, Target
+from perago_core.values import Attempt, Backing, CommitRef, Scope, Target
 from perago_lakefs import LakeFSStore
 from tests.conformance.implementations.embedded import stack_on
 from tests.conformance.implementations.files import workspace_on
 from tests.conformance.implementations.lakefs import FENCED, LakeFSHarness
 from tests.lakefs.scene import Scene
-from tests.specs.costs import REQUESTS, lakefs_calls
+from tests.specs.costs import REQUESTS, lakefs_calls, shared_on_lakefs
 from tests.support.servers.faulty_proxy import FaultyProxy
 from tests.support.servers.lakefs import LakeFS
 
@@ -67,6 +68,35 @@ def test_a_publication_costs_the_same_at_any_depth_and_among_any_number_of_branc
                 wanted.pop("workspace.upload")
                 wanted.pop("workspace.prepare")
                 assert found == wanted, (depth, branches, backing)
+
+
+def test_onto_what_others_have_published_it_costs_the_same_however_many_they_are(scene: Scene) -> None:
+    """Equal to the cost table with 1 and 66 commits of others between: as many calls, and one more page of the log."""
+    with FaultyProxy(scene.stranger.connection.url) as proxy:
+        store = scene.through(proxy.url)
+        done(store.barrier(scene.target))
+        first = scene.input
+        for number, others in enumerate((0, 1, 66)):
+            scene.input = first = scene.head()
+            for other in range(others):
+                published = scene.run(_declaring(scene, f"other{number}x{other}"), {f"other{number}x{other}/f": b"o"})
+                assert isinstance(published.result, Completed), published
+                scene.input = scene.head()  # or each of them would read all of those before it
+            scene.input = first
+            counted, count = proxy.per_call()
+            mine = f"mine{number}"
+            outcome = scene.run(_declaring(scene, mine), {f"{mine}/f": b"m"}, count, store)
+            assert isinstance(outcome.result, Completed), outcome
+            found = +counted
+            found.pop("workspace.upload")
+            wanted = Counter(shared_on_lakefs(others))
+            wanted.pop("workspace.upload")
+            wanted.pop("workspace.prepare")
+            assert found == +wanted, others
+
+
+def _declaring(scene: Scene, task: str) -> Attempt:
+    return evolve(scene.attempt(1, task=task), scope=Scope((), (f"{task}/",)))
 
 
 def crowd(scene: Scene, to: int) -> None:

@@ -35,23 +35,25 @@ class Installed:
 
     folder: Path
 
-    def __call__(self, place: Path, *words: str, **variables: str) -> Ran:
-        """Run a command of it in a folder, as somebody who has nothing else on the path."""
-        binaries = self.folder / "bin"
-        environment = {
-            "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return the variables of somebody who has nothing else on the path."""
+        return {
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.folder),
             "COLUMNS": "200",
             "NO_COLOR": "1",
             **variables,
         }
+
+    def __call__(self, place: Path, *words: str, **variables: str) -> Ran:
+        """Run a command of it in a folder."""
         return subprocess.run(  # noqa: S603  what we installed
-            [str(binaries / words[0]), *words[1:]],
+            [str(self.folder / "bin" / words[0]), *words[1:]],
             cwd=place,
-            env=environment,
+            env=self.environment(**variables),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 

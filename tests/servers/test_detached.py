@@ -83,7 +83,7 @@ def test_the_keys_are_for_nobody_else_to_read() -> None:
 def test_a_name_that_is_none_is_answered_with_those_that_are() -> None:
     refused = command("start", "postgres")
     assert refused.returncode == 2
-    assert "expected lakefs, conductor, etcd, versitygw, minio; found postgres" in refused.stderr
+    assert "expected lakefs, conductor, etcd, versitygw, minio, azurite, fake-gcs; found postgres" in refused.stderr
 
 
 def vars_of(running: detached.Running) -> dict[str, object]:

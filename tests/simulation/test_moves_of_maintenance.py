@@ -15,10 +15,10 @@ from perago_core.values import Backing, CommitRef, Maintained
 from perago_simulation.explore.exploration import Exploration
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.register import JUDGED
-from perago_simulation.properties.safety import PROPERTIES, Property, When, maker
+from perago_simulation.properties.safety import PROPERTIES, Property, When
 from perago_simulation.runs.path import RunPath
 from perago_simulation.world import effects
-from perago_simulation.world.history import chain, commit
+from perago_simulation.world.history import chain, commit, maker
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import COMPLETED, FAILED, World, maintained_in, maintains

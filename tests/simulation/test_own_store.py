@@ -106,11 +106,21 @@ def test_a_preset_answers_with_a_backing_and_says_by_which_calls(name: str) -> N
     asked = ["ladder", "--store-can", name, "--environment", "duplicate delivery"]
     shown = CliRunner().invoke(app, asked, env={"COLUMNS": "200"})
     assert shown.exit_code == 0
-    under = {"lakefs": "conditional", "delta": "conditional"}.get(name, "atomic")
+    under = {"lakefs": "conditional", "delta": "conditional", "s3-without-conditions": "soft"}.get(name, "atomic")
     carried = {"git": "atomic", "lakefs": "conditional", "delta": None}.get(name, "soft")
     assert f"{under} on {name}" in shown.stdout
     assert f"This store carries {f'`{carried}`' if carried else 'no backing at all'}." in shown.stdout
     assert f"{name}: {PRESETS[name].says}" in shown.stdout
+
+
+def test_a_bucket_without_conditions_loses_what_a_workflow_ended_with_also_under_a_lease() -> None:
+    """It gets a row with its holes, and no promise: what is late when the lease is lost lands all the same."""
+    asked = ["ladder", "--store-can", "s3-without-conditions", "--backing", "locked"]
+    shown = CliRunner().invoke(app, [*asked, "--environment", "foreign writer"], env={"COLUMNS": "200"}).stdout
+    assert "Not `locked`: it lacks revocable_names" in shown
+    assert "Not `locked`: it lacks barrier" in shown
+    assert "Lost in 1 of 1: S-02b, a finished workflow ends with its own result" in shown
+    assert not {"S-02", "S-02b", "S-04b", "S-30"} & kept(shown)
 
 
 def test_flags_after_a_preset_are_added_to_it_and_two_stores_are_refused() -> None:
@@ -120,7 +130,8 @@ def test_flags_after_a_preset_are_added_to_it_and_two_stores_are_refused() -> No
     refused = CliRunner().invoke(app, [*claimed, "nessie,delta"], env={"COLUMNS": "200"})
     assert (refused.exit_code, "a store is one of nessie, delta; name one" in refused.output) == (2, True)
     unknown = CliRunner().invoke(app, [*claimed, "hudi"], env={"COLUMNS": "400"})
-    assert "or one of s3-if-match, nessie, iceberg-rest, delta, lakefs, git" in " ".join(unknown.output.split())
+    known = "or one of s3-if-match, s3-without-conditions, nessie, iceberg-rest, delta, lakefs, git"
+    assert known in " ".join(unknown.output.split())
 
 
 @pytest.mark.parametrize(

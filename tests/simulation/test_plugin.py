@@ -70,7 +70,7 @@ def _only_this_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     plugins = ("-p", "_hypothesis_pytestplugin", "-p", "perago_simulation.plugin")
-    return pytester.runpytest_subprocess(*plugins, *arguments, timeout=300)
+    return pytester.runpytest_subprocess(*plugins, *arguments, timeout=900)
 
 
 @pytest.mark.parametrize("name", list(TESTS))

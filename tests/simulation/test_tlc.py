@@ -43,6 +43,7 @@ PINNED: dict[str, tuple[int, int, dict[str, int]]] = {
     "conditional_unpinned": (7444, 3526, {"S-02": 60}),
     "soft_abreast": (2863, 1224, {"S-01": 21, "S-03": 21, "S-04": 21}),
     "atomic_abreast": (7151, 2990, {}),
+    "atomic_abreast_equal": (0, 0, {}),
     "conditional_abreast": (97746, 38705, {"S-01": 47}),
     "locked_abreast": (5733, 2611, {}),
     "atomic_adoption": (7649, 3456, {}),

@@ -10,6 +10,10 @@ import pytest
 
 from perago_core.values import Backing
 from perago_simulation.catalogue.wide import ENVIRONMENTS, cell
+from perago_simulation.explore.reductions import Reduction
+from perago_simulation.explore.search import explore
+from perago_simulation.properties.safety import PROPERTIES
+from perago_simulation.world.settings import setting
 
 PAGE = Path(__file__).parents[2] / "specs" / "wide.md"
 FULL = os.environ.get("PERAGO_MATRIX") == "full"
@@ -45,3 +49,17 @@ def test_a_cell_is_what_the_page_says(environment: str, backing: Backing) -> Non
     found = cell(environment, backing)
     assert found.text() == pinned()[environment, backing]
     assert backing is Backing.SOFT or not found.exploration.violations
+
+
+@pytest.mark.skipif(not FULL, reason="make test-full explores it")
+@pytest.mark.parametrize(
+    ("backing", "expected"),
+    [(Backing.SOFT, 22_016), (Backing.ATOMIC, 81_376), (Backing.CONDITIONAL, 208_836), (Backing.LOCKED, 3_100_609)],
+    ids=lambda value: value.value if isinstance(value, Backing) else "",
+)
+def test_three_workflows_side_by_side_may_pause(backing: Backing, expected: int) -> None:
+    """S-01 to S-04 with pauses that resume, where the page has one crash and no pauses (ADR 55)."""
+    of = setting(backing, attempts=1, crashes=0, workflows=3, abreast=True)
+    found = explore(of, PROPERTIES, reductions=[Reduction.END])
+    assert (found.complete, found.distinct) == (True, expected)
+    assert set(found.broken()) == ({"S-01", "S-03", "S-04"} if backing is Backing.SOFT else set())

@@ -223,6 +223,8 @@ def _why(refusal: Refusal) -> Tla:
 
 
 def _objection(actual: str) -> Tla:
+    if actual == "it says it is another task's":
+        return ("says another's",)
     if actual.startswith("no claim record"):
         return ("no claim record",)
     if newer := re.match(r"attempt (\d+) may own it", actual):

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
-from perago_spark import BodyFailure, Returned, SparkDatasets
+from perago_spark import BodyFailure, Returned, SparkDatasets, in_range, unique
 from perago_worker.spark import call as call_task
 from tests.spark.faults import Marks, Striking
 
@@ -39,6 +39,15 @@ def only_reads(ws: SparkDatasets, _params: dict[str, Any]) -> object:
 
 def append(ws: SparkDatasets, _params: dict[str, Any]) -> object:
     return {"rows": ws.write("orders", _frame(ws, 10), mode="append").rows}
+
+
+def orders(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    """Add orders for the stream of the guide's page, or let their files become fewer."""
+    if params["first"] is None:
+        return {"files": ws.compact("orders").files}
+    rows = ws.spark.range(params["first"], params["last"], 1, 2)
+    shown = rows.selectExpr("id", "concat('c', id % 3) customer", "if(id % 5 = 0, -1, 1) * id amount")
+    return {"rows": ws.write("orders", shown, mode="append").rows}
 
 
 def writes_in_threads(ws: SparkDatasets, _params: dict[str, Any]) -> object:
@@ -158,9 +167,11 @@ def writes_slowly(ws: SparkDatasets, params: dict[str, Any]) -> object:
 def writes_rows(ws: SparkDatasets, params: dict[str, Any]) -> object:
     """Write 1000 rows in 4 tasks. The fault is in the sink; or in the frame, where Spark's own writer needs no sink."""
     frame = ws.spark.range(0, 1000, 1, 4).selectExpr("id", "concat('n', id) name")
-    if params["via"] == "native":
+    if params["via"] != "arrow":
         struck = Striking(params["fault"], Marks(Path(params["marks"])))
         frame = cast("Any", frame).mapInArrow(struck.__call__, frame.schema)
+    if params["via"] == "delta":
+        return {"rows": ws.write("orders", frame, format="delta", mode=params["mode"]).rows}
     written = ws.write("orders", frame, via=params["via"], mode=params["mode"])
     return {"rows": written.rows}
 
@@ -198,6 +209,50 @@ def sleeps(_ws: SparkDatasets, _params: dict[str, Any]) -> object:
     return None
 
 
+def beats(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    """Show a sign of life from within a task of Spark, for as long as it runs."""
+    place = params["file"]
+
+    def beat(batches: Any) -> Any:  # noqa: ANN401  Arrow batches
+        until = time.monotonic() + 900
+        while time.monotonic() < until:
+            Path(place).touch()
+            time.sleep(0.1)
+        yield from batches
+
+    frame: Any = ws.spark.range(0, 1, 1, 1)
+    return frame.mapInArrow(beat, frame.schema).count()
+
+
+def runs_out_of_memory(ws: SparkDatasets, _params: dict[str, Any]) -> object:
+    """Want more for one row than the whole Java has."""
+    return ws.spark.range(2).selectExpr("length(repeat(cast(id as string), 900000000)) n").collect()
+
+
+def gated(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    """Write rows that a gate passes, or does not."""
+    ws.write("orders", _frame(ws, params["rows"]), gates=[unique("id"), in_range("id", 0, 99)])
+    if params.get("tamper"):
+        # What a body, or something it left behind, could still do to the staging name.
+        sink: Any = vars(ws)["_sink"]
+        ws.finish()
+        sink.seal("sales/orders/_gates.json", b"{}")
+        ws.finish = lambda: None  # type: ignore[method-assign]
+    return {"rows": ws.observed("orders").rows}
+
+
+def reads_from_outside(ws: SparkDatasets, params: dict[str, Any]) -> object:
+    """Read a file of this machine, and fail or change it if asked to."""
+    place = ws.external(params["path"])
+    frame = ws.spark.read.csv(place, header=True)
+    ws.write("raw", frame)
+    if params.get("change"):
+        Path(params["path"]).write_text("id\n9\n")
+    if params.get("fail"):
+        raise ValueError("later")
+    return {"rows": ws.observed("raw").rows}
+
+
 TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
     each.__name__: each
     for each in (
@@ -205,6 +260,7 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
         read_and_roll_up,
         only_reads,
         append,
+        orders,
         writes_in_threads,
         second_write_fails,
         goes_on_after_a_failed_write,
@@ -224,6 +280,10 @@ TASKS: dict[str, Callable[[SparkDatasets, dict[str, Any]], object]] = {
         writes_by_relative_paths,
         prints,
         sleeps,
+        beats,
+        runs_out_of_memory,
+        gated,
+        reads_from_outside,
     )
 }
 

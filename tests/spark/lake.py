@@ -116,6 +116,13 @@ class Lake:
         workspace.accept(attempt, task, params)
         return drive(attempt, self.ports(workspace))
 
+    def above(self, base: str, head: CommitRef, folder: str) -> list[tuple[str, Source]]:
+        """Return a commit; with a folder those above it, oldest first, as a worker gives them to a stream."""
+        if not folder:
+            return [(base, self.source(CommitRef(base)))]
+        landed = done(self.store.since(self.target.repository, CommitRef(base), head, (folder,)))
+        return [(each.commit.ref, self.source(each.commit.ref)) for each in reversed(landed)]
+
     def paths(self, ref: CommitRef | None = None) -> list[str]:
         """List the paths of a commit."""
         return [each.path for each in done(self.source(ref).list())]
@@ -131,8 +138,8 @@ class Lake:
 
 def datasets(spark: SparkSession, lake: Lake, at: CommitRef, *, maintenance: bool = False) -> SparkDatasets:
     """Return the data sets of a task that reads this commit; its staging name begins at the first write."""
-    given = DatasetScope(f"run-{lake.names}", lake.source(at), "", read_only=False, maintenance=maintenance)
-    return SparkDatasets(spark, given, lambda: lake.stage(at))
+    given = DatasetScope(f"run-{lake.names}", lake.source(at), "", read_only=False, maintenance=maintenance, commit=at)
+    return SparkDatasets(spark, given, lambda: lake.stage(at), commits=lambda base, under: lake.above(base, at, under))
 
 
 class TaskRunner:

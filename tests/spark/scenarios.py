@@ -34,26 +34,26 @@ def duplicates_are_refused(harness: FaultHarness, fault: str) -> None:
     assert (len(rows), len(set(rows))) == (ROWS + ROWS // 4, ROWS)
 
 
-def fails_half_way(harness: FaultHarness, fault: str) -> None:
+def fails_half_way(harness: FaultHarness, fault: str, via: str = "arrow") -> None:
     """The commit fails after some links, or after all and before the seal; the next attempt publishes all."""
-    assert "the connection broke" in reason(harness.run(fault))
+    assert "the connection broke" in reason(harness.run(fault, via))
     harness.unchanged()
-    completed(harness.run("none"))
+    completed(harness.run("none", via))
     harness.published()
 
 
-def lost(harness: FaultHarness, fault: str) -> None:
+def lost(harness: FaultHarness, fault: str, via: str = "arrow") -> None:
     """The attempt is lost while tasks write, or in the middle of the commit, which no interrupt of Spark reaches."""
-    with harness.start(fault) as running:
+    with harness.start(fault, via) as running:
         running.wait("held")
         running.cancel()
         assert "the attempt was lost" in reason(running.ended())
         nothing_more(harness, fault)
 
 
-def killed(harness: FaultHarness, fault: str) -> None:
+def killed(harness: FaultHarness, fault: str, via: str = "arrow") -> None:
     """SIGKILL of the process that the body runs in: the driver, or the client of a server."""
-    with harness.start(fault) as running:
+    with harness.start(fault, via) as running:
         running.wait("held")
         (body,) = harness.bodies.running()
         os.kill(body, signal.SIGKILL)

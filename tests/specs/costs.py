@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from perago_core import Completed, Failpoint, Ports, drive
 from perago_core.attempt.run import Observer
 from perago_core.failpoints import Edge
-from perago_core.values import Attempt, Backing, OnAbandoned
-from perago_simulation.ports import Fault
+from perago_core.values import Attempt, Backing, OnAbandoned, Scope
+from perago_simulation.ports import Body, Fault
 from tests.core.world import World, changes_nothing, writes
 
 CLASSES = ("task", "local", "stage", "claim", "ledger", "lock", "revoke", "head", "target")
@@ -97,6 +98,73 @@ def measure(path: str, backing: Backing, *, ledger: bool, observe: Observer | No
     return ports, calls
 
 
+SHARED = """## On a shared branch
+
+A first publication of a task that declares what it reads and writes, with nobody between its input and the head, and
+onto what so many others have published since: calls of the ports, and on lakeFS the requests of those calls for one
+edited file, as above. The number of other writers' commits adds no call. On lakeFS `since` reads the log in pages of
+64 commits, 16 at most, and compares each declared folder once; only where something in one of them was changed does it
+ask commit by commit, to say whose change it was. Who waits for another's acceptance looks again, which is `head`,
+`since` and what it takes to know the newest publication (`look`, `claims`, one task), once for every look. A worker
+whose input is no longer the head asks the same once more before the attempt, to see whether it begins elsewhere.
+"""
+LOG_PAGE = 64
+#: How many others have published since the input.
+OTHERS = (0, 1, 10, 100)
+SHARING = (Backing.ATOMIC, Backing.CONDITIONAL)
+
+
+def _writing(folder: str) -> Body:
+    def body(files: Any) -> None:  # noqa: ANN401  a mapping from paths to bytes
+        files[f"{folder}x"] = b"1"
+
+    return body
+
+
+def shared_calls(backing: Backing, others: int) -> tuple[Ports, list[str]]:
+    """Publish onto what so many others have published since the input; give the ports and the calls in order."""
+    world = World()
+
+    def of(step: str) -> Attempt:
+        folder = f"{step}/"
+        scope = Scope((), (folder,))
+        return world.attempt(1, backing, step=step, execution=f"run-{step}", body=_writing(folder), scope=scope)
+
+    mine = of("mine")
+    for number in range(others):
+        assert isinstance(drive(of(f"other{number}"), world.ports()).result, Completed)
+    calls: list[str] = []
+
+    def note(point: Failpoint) -> None:
+        if point.edge is Edge.BEFORE:
+            calls.append(f"{point.port}.{point.method}")
+
+    ports = world.ports(reached=note)
+    assert isinstance(drive(mine, ports).result, Completed)
+    return ports, calls
+
+
+def shared_on_lakefs(others: int) -> dict[str, int]:
+    """Return the requests to lakeFS of a publication onto what others have published, call by call."""
+    _, calls = shared_calls(Backing.CONDITIONAL, others)
+    counted = _requests(calls)
+    if others:
+        counted["store.claims"] += 1  # the one claim of the newest publication
+        counted["store.since"] += (others - 1) // LOG_PAGE
+    return counted
+
+
+def _on_a_shared_branch() -> list[str]:
+    lines = [SHARED, f"| others | backing | {' | '.join(CLASSES)} | hops | requests, warm |", f"|---|---|{'---|' * 11}"]
+    for backing in SHARING:
+        for others in OTHERS:
+            meter = shared_calls(backing, others)[0].meter
+            counted = " | ".join(str(meter.calls[each] or "") for each in CLASSES)
+            requests = sum(shared_on_lakefs(others).values()) if backing is Backing.CONDITIONAL else ""
+            lines.append(f"| {others} | `{backing.value}` | {counted} | {meter.calls.total()} | {requests} |")
+    return [*lines, ""]
+
+
 #: How many requests each call of the port takes on lakeFS. ``tests/lakefs`` counts them on a real server. On top come:
 #:
 #: * two for the pinned first commit, at the first barrier of a process in a repository;
@@ -115,6 +183,7 @@ REQUESTS: Mapping[str, int] = MappingProxyType(
         "claims": 1,
         "staging_names": 1,
         "barrier": 1,
+        "since": 2,  # a page of the log, and one comparison for each declared folder: here one
         "publish": 2,  # is the hook in the staged commit, or the name where it must be; then the merge or the reset
     }
 )
@@ -154,6 +223,10 @@ two for the first barrier of a process, one for each name that is revoked and fo
 def lakefs_calls(path: str, backing: Backing) -> dict[str, int]:
     """Return the requests to lakeFS of one path, call by call."""
     _, calls = measure(path, backing, ledger=False)
+    return _requests(calls)
+
+
+def _requests(calls: list[str]) -> dict[str, int]:
     each = {**{f"store.{call}": count for call, count in REQUESTS.items()}, **ONE_EDIT}
     counted: dict[str, int] = {}
     for call in calls:
@@ -212,7 +285,7 @@ def costs() -> str:
                 counted = " | ".join(str(ports.meter.calls[each] or "") for each in CLASSES)
                 switch = "on" if ledger else "off"
                 lines.append(f"| {path} | `{backing.value}` | {switch} | {counted} | {ports.meter.calls.total()} |")
-    lines += ["", *_on_lakefs(), *_on_bucket(), "## A first publish, call by call", ""]
+    lines += ["", *_on_lakefs(), *_on_a_shared_branch(), *_on_bucket(), "## A first publish, call by call", ""]
     for backing in Backing:
         for ledger in (False, True):
             _, calls = measure("first publish", backing, ledger=ledger)

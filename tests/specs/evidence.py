@@ -1,13 +1,15 @@
 """The evidence on one page: every figure with the command that shows it, and when and on which code it was seen.
 
 What a page of ``specs/`` already says is read from there. What only a run on real systems can say is in
-``specs/evidence.json``, written by whoever measured it, when it was measured: ``make burn RECORD=1`` adds a run, and
-``specs/generate.py --full`` notes when it wrote a page. Nothing is measured here.
+``specs/evidence.json``, written by whoever measured it, when it was measured: ``make burn RECORD=1`` adds a run,
+``PERAGO_RECORD=1`` lets a test that was played at its full size note its figures, and ``specs/generate.py --full``
+notes when it wrote a page. Nothing is measured here.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +36,10 @@ figure has bounds; the page it links to prints them.
 """
 _PLAYED = """
 ## Played on real processes and servers
+
+"""
+_COUNTED = """
+Counted by tests that print what they have seen:
 
 """
 _BURNS = """
@@ -63,7 +69,8 @@ def evidence_text(fresh: Mapping[str, str] | None = None) -> str:
     recorded = json.loads(RECORDS.read_text(encoding="utf-8"))
     explored = _table(EXPLORED, recorded["pages"], fresh or {})
     played = _table(PLAYED, recorded["pages"], fresh or {})
-    return "".join((_BEGINNING, explored, _PLAYED, played, _BURNS, *_burns(recorded["burns"])))
+    counted = _counted(recorded["counted"])
+    return "".join((_BEGINNING, explored, _PLAYED, played, _COUNTED, *counted, _BURNS, *_burns(recorded["burns"])))
 
 
 def seen() -> dict[str, str]:
@@ -87,6 +94,15 @@ def note_burn(figures: Mapping[str, Any]) -> None:
     _write(recorded)
 
 
+def note_count(test: str, figures: str) -> None:
+    """Print what a test has counted; if asked to, note it in the place of what the same test had counted before."""
+    print(figures)  # noqa: T201  the figures are the result
+    if os.environ.get("PERAGO_RECORD"):
+        recorded = json.loads(RECORDS.read_text(encoding="utf-8"))
+        recorded["counted"][test] = {"figures": figures, **seen()}
+        _write(recorded)
+
+
 def _write(recorded: Mapping[str, Any]) -> None:
     RECORDS.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 
@@ -99,6 +115,14 @@ def _table(figures: tuple[Figure, ...], pages: Mapping[str, Mapping[str, str]], 
         when = "every test run" if at is None else f"{at['date']}, `{at['commit']}`"
         lines.append(f"| [{each.what}]({each.page}) | {each.read(text)} | `{each.command}` | {when} |")
     return "\n".join(lines) + "\n"
+
+
+def _counted(tests: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    yield "| figures | shown by | seen |\n|---|---|---|\n"
+    for test, each in sorted(tests.items()):
+        file, _, name = test.partition("::")
+        command = f"PERAGO_MATRIX=full .venv/bin/pytest -s {file}" + (f" -k {name}" if name else "")
+        yield f"| {each['figures']} | `{command}` | {each['date']}, `{each['commit']}` |\n"
 
 
 def _burns(burns: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -36,7 +36,7 @@ def test_what_takes_hours_says_when_it_was_seen_and_on_which_code() -> None:
     assert {each.page for each in FIGURES} - compared_always == records()["pages"].keys() & {
         each.page for each in FIGURES
     }
-    for seen in (*records()["pages"].values(), *records()["burns"]):
+    for seen in (*records()["pages"].values(), *records()["counted"].values(), *records()["burns"]):
         assert re.fullmatch(r"[0-9a-f]{7,40}", seen["commit"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", seen["date"])
 
@@ -46,6 +46,14 @@ def test_no_burn_on_record_lost_anything_and_every_one_under_soft_showed_what_so
     assert burns
     assert [each for each in burns if each["lost"]] == []
     assert [each for each in burns if each["backing"] == "soft" and not each["registered"]] == []
+
+
+def test_every_count_on_record_is_of_a_test_that_is_there() -> None:
+    counted = records()["counted"]
+    assert counted
+    for test in counted:
+        file, _, name = test.partition("::")
+        assert f"def test_{name}" in (SPECS.parent / file).read_text(encoding="utf-8"), test
 
 
 def test_every_command_on_the_page_is_one() -> None:

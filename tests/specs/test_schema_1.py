@@ -42,7 +42,7 @@ ADDED_FIELDS: Mapping[str, Mapping[str, Any]] = {
 #: The phases only an attempt that adopts comes to (decision 44).
 ADOPTING = {"EARLIER_CLAIMS", "EARLIER_OWNERS", "EARLIER_HEAD", "RIVALS"}
 #: Its rows in the other phases, and what else was added.
-ADDED = {"attempt": {"K4", "Q4", "A3", "N2", "N3", "H7", "PX2"}}
+ADDED = {"attempt": {"K4", "Q4", "A3", "N2", "N3", "H7", "H8", "PX2"}}
 #: A row under another name, because it is now one of two.
 RENAMED = {"PX1": "PX1"}
 #: The rows that lead elsewhere since (decisions 30 and 33), and those that went with them.

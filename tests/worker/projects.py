@@ -161,7 +161,7 @@ class Project:
             env=environment(**variables),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 

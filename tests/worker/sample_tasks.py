@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,17 @@ def exiting(workspace: Path) -> None:
 def hard_exit(workspace: Path) -> None:
     _touch(workspace)
     os._exit(0)
+
+
+@task(name="noise", workspace=Workspace(prefix="data"))
+def noise(workspace: Path) -> None:
+    """Write what is no note into every pipe this process has, that of the notes among them."""
+    for text in (b"[" * 50_000, b'{"a":' * 10_000, b"\xff\0", b'{"fraction": NaN, "text": "x"}', b"9" * 5000):
+        for each in list(Path("/proc/self/fd").iterdir()):
+            with suppress(OSError):  # the one that listed them is closed, others are for reading
+                if str(each.readlink()).startswith("pipe:"):
+                    os.write(int(each.name), text + b"\n")
+    _touch(workspace)
 
 
 @task(name="exit-three", workspace=Workspace(prefix="data"))

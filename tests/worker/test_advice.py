@@ -124,8 +124,10 @@ REFUSALS = (
     Refused("writes a link", "Nothing was published; let the orchestrator retry.", go_on),
     Refused("terminal", "Correct the task or its input; a retry cannot help.", go_on, 1),
     Refused("wrong result", "Correct the task or its input; a retry cannot help.", go_on, 1),
-    Refused("stranger", "Start a new workflow from the current head", start_anew),
-    Refused("no branch", "Create the branch at the input ref or correct the target", create_the_branch_and_start_anew),
+    Refused("stranger", "Start a new workflow from the current head", start_anew, 1),
+    Refused(
+        "no branch", "Create the branch at the input ref or correct the target", create_the_branch_and_start_anew, 1
+    ),
 )
 
 

@@ -28,6 +28,8 @@ LINES = (
     ("cancel", "x"),
     ("retry", "x"),
     ("rm", "x"),
+    ("import", ".", "--to", "lake/main/raw"),
+    ("show-failed",),
     ("history",),
     ("verify",),
     ("explain", "x"),

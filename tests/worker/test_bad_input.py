@@ -40,19 +40,21 @@ def keys(name: str, says: str, *paths: str) -> Case:
     return Case(name, "write", says, files=dict.fromkeys(paths, b"odd"))
 
 
+#: Found before the body runs, and final: no retry makes them right.
+NO_COMMIT, NO_BRANCH = "is no commit below it", "no such branch"
+
+
 def refs(*found: str) -> tuple[Case, ...]:
     """Name what is no commit, though git or a shell would make something of it."""
-    return tuple(Case(f"ref: {ref[:20]!r}", "write", "could not be listed", placed(ref=ref)) for ref in found)
+    return tuple(terminal(f"ref: {ref[:20]!r}", "write", NO_COMMIT, placed(ref=ref)) for ref in found)
 
 
 def branches(*found: str) -> tuple[Case, ...]:
-    return tuple(Case(f"branch: {name[:20]!r}", "write", "no such branch", placed(branch=name)) for name in found)
+    return tuple(terminal(f"branch: {name[:20]!r}", "write", NO_BRANCH, placed(branch=name)) for name in found)
 
 
 def repositories(*found: str) -> tuple[Case, ...]:
-    return tuple(
-        Case(f"repository: {name[:20]!r}", "write", "could not be listed", placed(repository=name)) for name in found
-    )
+    return tuple(terminal(f"repository: {name[:20]!r}", "write", NO_BRANCH, placed(repository=name)) for name in found)
 
 
 def written(text: str) -> Input:
@@ -110,8 +112,8 @@ CASES = (
     terminal("many mistakes", "typed-dict", "name: Field required", given({"nome": 1})),
     terminal("a validator that raises", "fussy", "validator out of order", given({"word": "secret"})),
     # The ref
-    Case("no such commit", "write", "could not be listed", placed(ref="0" * 40)),
-    Case("a branch name as ref", "write", "could not be listed", placed(ref="main")),
+    terminal("no such commit", "write", NO_COMMIT, placed(ref="0" * 40)),
+    terminal("a branch name as ref", "write", NO_COMMIT, placed(ref="main")),
     # Checks before
     terminal("pre: no file", "pre-file", "expected a file 'missing.csv'"),
     terminal("pre: a file for a folder", "pre-dir", "expected a folder 'a.txt'; found something else"),

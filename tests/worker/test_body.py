@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from perago_core.attempt.messages import BodyDone, BodyFailed
 from perago_core.results import Completed, Failed
 from perago_worker.bodies import pool, process, system
 from perago_worker.bodies.lines import Lines
-from perago_worker.bodies.notes import Logged, Printed, Progressed, Transferred, decode
+from perago_worker.bodies.notes import Logged, NoteWriter, Printed, Progressed, Transferred, decode
 from perago_worker.bodies.pool import Bodies, TemplateError
 from perago_worker.bodies.process import End, Running, as_text
 from perago_worker.bodies.spec import Spec
@@ -61,6 +63,8 @@ def until(condition: Callable[[], bool], patience: float = 30.0) -> bool:
         ("read", {}, 9),
         ("all-pass", {}, None),
         ("thread", {}, None),
+        # Whatever a body writes where its notes go. Counterexample: brackets nested a thousand deep ended their reader.
+        ("noise", {}, None),
     ],
 )
 def test_every_shape_of_task_runs_to_its_result(task: str, params: object, output: object, bench: Bench) -> None:
@@ -94,6 +98,27 @@ def test_the_traceback_of_a_failed_body_is_in_its_log(bench: Bench) -> None:
     text = "".join(note.text for note in ran.notes if isinstance(note, Logged))
     assert "Traceback" in text
     assert "sample_tasks.py" in text
+    first = next(note.text for note in ran.notes if isinstance(note, Logged)).splitlines()
+    assert first[0].startswith("sample_tasks.py, line "), "the author's own line comes first"
+    assert first[1].startswith("RuntimeError: line one")
+
+
+def test_a_long_record_is_cut_between_its_lines() -> None:
+    """A path that is cut in the middle can be neither read nor opened."""
+    lines = [f"  at /a/rather/long/path/to/file_{number}.scala:{number}" for number in range(400)]
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as stream:
+        thread = threading.Thread(target=NoteWriter(writer).log, args=(40, "spark", "\n".join(lines)))
+        thread.start()
+        sent = b""
+        while b"file_399." not in sent:
+            sent += os.read(reader, 65536)
+        thread.join()
+        os.close(writer)
+        assert stream.read() == b""
+    notes = [found for line in sent.splitlines() if isinstance(found := decode(line), Logged)]
+    assert [line for note in notes for line in note.text.splitlines()] == lines
+    assert len(notes) > 1
 
 
 def test_relative_paths_are_the_workspace_and_temporary_files_are_ours_to_remove(bench: Bench) -> None:
@@ -323,6 +348,20 @@ def test_a_template_that_was_stopped_is_replaced_and_the_body_runs(
     bodies.close()
 
 
+def test_a_body_that_cannot_be_followed_is_lost_for_that_reason_and_ended(
+    bodies: Bodies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, _guard, body = started(bodies, tmp_path, "hang-long")
+
+    def none_left() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(selectors, "DefaultSelector", none_left)
+    assert "Too many open files" in str(running.wait(lambda _note: None))
+    monkeypatch.undo()
+    assert gone(body)
+
+
 def test_a_guard_that_was_stopped_is_killed_with_its_body(
     bodies: Bodies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,7 +493,13 @@ def test_lines_are_cut_bounded_and_accounted_for() -> None:
     assert len(list(Lines(10).feed(b"\n" * 1000))) == 10  # a body may print nothing, for ever
 
 
-@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b'{"level": "x", "name": "", "text": ""}', b"\xff"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b"{", b"[]", b"3", b'{"level": "x", "name": "", "text": ""}', b"\xff", b"[" * 4096, b"9" * 4096),
+        *(b'{"fraction": NaN, "text": ""}', b'{"fraction": -1, "text": ""}', b'{"fraction": true, "text": ""}'),
+    ],
+)
 def test_a_line_that_is_no_note_is_none(line: bytes) -> None:
     assert decode(line) is None
 

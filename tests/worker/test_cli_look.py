@@ -45,6 +45,25 @@ def test_help_groups_every_command_and_says_what_exit_codes_mean() -> None:
     assert "Exit codes: 0 it was done" in " ".join(words)
 
 
+@pytest.mark.parametrize("words", [("history", "lake/main"), ("verify", "lake/main"), ("why", "text.txt")])
+def test_before_the_first_run_whoever_looks_at_the_branch_is_told_what_makes_it(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Nothing is unknown then, and nobody is told to try again; following the advice helps."""
+    with new_project(tmp_path / "new") as project:
+        before = project.perago(*words, width=400)
+        assert before.code == 2
+        assert "perago run" in before.err
+        assert "unknown" not in before.err
+        assert "again" not in before.err
+        assert project.perago("run", "both", "--param", "text=a").code == 0
+        assert project.perago("history", "lake/main").code == 0
+
+
+def test_help_shows_text_and_no_markup_of_its_source() -> None:
+    assert "``" not in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100", "TERM": "dumb"}).stdout
+
+
 def test_status_lists_what_runs_and_with_all_what_ran(project: Project) -> None:
     assert project.perago("status", "--json").data == []
     assert "nothing runs" in project.perago("status").out

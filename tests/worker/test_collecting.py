@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,14 @@ from perago_core.answers import Done, NotDone, Unknown
 from perago_core.driver import run
 from perago_core.names import staging_name
 from perago_core.recovery import Mode, sweep
+from perago_core.results import Completed
 from perago_core.values import Claim
 from perago_worker.config.load import load
 from perago_worker.config.settings import targets_of
-from perago_worker.ops.gc import Collected, CollectError, collect
+from perago_worker.ops import retention
+from perago_worker.ops.collector import Collector
+from perago_worker.ops.gc import Collected, CollectError, collect, collect_claims
+from perago_worker.ops.retention import ClaimCollector
 from perago_worker.runtime.assembly import assemble
 from perago_worker.stack import Stack, StackError, head_of
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
@@ -237,3 +242,50 @@ def test_nothing_starts_where_nobody_knows_who_may_still_act(worker: Embedded) -
     stack = with_store(worker, barrier=always(Unknown("no answer")))
     with pytest.raises(StackError, match=r"after everybody who has ended: no answer\. Nothing was started"):
         head_of(stack, MAIN)
+
+
+def publish(worker: Embedded, *collectors: Collector) -> None:
+    worker.start("write", worker.head())
+    assert isinstance(worker.run(collectors=collectors).result, Completed)
+
+
+def test_a_worker_removes_the_claims_of_runs_that_are_long_over_between_two_tasks(
+    worker: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to: 168 tags stood on lakeFS after 64 workflows, until somebody ran ``perago gc``."""
+    publish(worker)
+    publish(worker, ClaimCollector(worker.stack, [MAIN]))
+    assert len(claims(worker)) == 2, "a day has not passed"
+    monkeypatch.setattr(retention, "DAY", 0.0)
+    collector = ClaimCollector(worker.stack, [MAIN])
+    publish(worker, collector)
+    assert claims(worker) == ()
+    publish(worker, collector)
+    assert len(claims(worker)) == 1, "not again before its time"
+
+
+def test_a_worker_looks_at_so_many_tasks_at_a_time(worker: Embedded) -> None:
+    for _ in range(3):
+        publish(worker)
+    assert len(collect_claims(worker.stack, worker.words, MAIN, 0.0, most=2)) == 2
+    assert len(claims(worker)) == 1
+    assert len(collect_claims(worker.stack, worker.words, MAIN, 0.0, most=2)) == 1
+
+
+def test_a_worker_keeps_the_claims_of_an_attempt_that_may_still_act(worker: Embedded) -> None:
+    abandon(worker)
+    assert collect_claims(worker.stack, worker.words, MAIN, 0.0, most=2) == ()
+    assert (len(claims(worker)), len(worker.names())) == (1, 1)
+
+
+def test_claims_that_cannot_be_removed_are_no_trouble_of_the_task(
+    worker: Embedded, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(retention, "DAY", 0.0)
+    publish(worker)
+    for call in ("all_claims", "remove_claims"):
+        deaf = with_store(worker, **{call: always(Unknown("silence"))})
+        with caplog.at_level(logging.WARNING):
+            publish(worker, ClaimCollector(deaf, [MAIN]))
+        assert "claims of runs that are over stay in lake for now: " in caplog.messages[-1]
+        assert "silence" in caplog.messages[-1]

@@ -91,7 +91,7 @@ PARAMETERS: tuple[tuple[PipelineSettings, dict[str, int], str], ...] = (
     (_pipeline(_step("write", count="${params.rows}")), {"rows": 5}, ""),
     (_pipeline(_step("write", count="${params.rows}")), {"row": 5}, "has no parameter 'row'; did you mean 'rows'?"),
     (_pipeline(_step("write", count="${params.rows}")), {}, "needs --param rows=VALUE"),
-    (_pipeline(_step("write")), {"rows": 5}, "has no parameter 'rows'; it has none"),
+    (_pipeline(_step("write")), {"rows": 5}, "it has none: quote it in a step, e.g. params = { rows ="),
 )
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from io import BytesIO
+from io import BufferedWriter, BytesIO
 from pathlib import Path
 from subprocess import PIPE
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from perago_core.names import problem_of
 from perago_core.ports import Stored
 from perago_core.results import Completed, Failed
 from perago_core.values import CommitRef
+from perago_worker.folders import cache
 from perago_worker.folders.cache import Cache
 from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
 from perago_worker.folders.folder import Folder, Origin
@@ -165,6 +166,22 @@ def test_a_content_that_does_not_arrive_is_not_kept(place: Place, wrong: str, sh
         place.make(source)
     assert place.make(Contents(source.files)).fetched >= 1
     assert place.kept() == {b"alpha", b"beta"}
+
+
+def _full(_path: Path) -> BufferedWriter:
+    return Path("/dev/full").open("wb")
+
+
+@pytest.mark.parametrize("size", [5, 1 << 20], ids=["full at the end", "full under way"])
+def test_a_full_disk_under_the_cache_keeps_nothing_and_the_workspace_is_whole(
+    size: int, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Contents({"a": b"a" * size})
+    with monkeypatch.context() as full:
+        full.setattr(cache, "_created", _full)
+        assert tree(place.make(source).sandbox.work) == source.files
+    assert place.entries() == []
+    assert place.make(source).fetched == 1
 
 
 def test_a_truncated_entry_is_fetched_again(place: Place) -> None:

@@ -16,11 +16,12 @@ from perago_core.ledger.records import open_prefix
 from perago_core.names import run_branch
 from perago_core.pipelines import OPENING, PROMOTION
 from perago_core.ports import Assignment
-from perago_core.results import Completed
+from perago_core.results import Classification, Completed, FailedTerminally
 from perago_core.values import Target
 from perago_worker.config.load import load
 from perago_worker.ops.run_branches import written_targets
 from perago_worker.pipelines.run_tasks import run_tasks
+from tests.worker import sharing
 from tests.worker.embedded import Died, Embedded, Faulty, embedded
 from tests.worker.isolated import PIPELINES, TASKS, commits, files, run_branches, succeed
 from tests.worker.projects import MAIN, Project, create, new_project
@@ -33,11 +34,11 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 @contextmanager
-def _started(folder: Path) -> Generator[Embedded]:
+def _started(folder: Path, tasks: str = TASKS, pipelines: str = PIPELINES) -> Generator[Embedded]:
     """Start a run of ``whole`` with a worker that does nothing by itself."""
-    with embedded(folder, TASKS, PIPELINES) as worker:
+    with embedded(folder, tasks, pipelines) as worker:
         settings = load(worker.project.folder, {}, {})
-        ours = run_tasks(settings, worker.stack).values()
+        ours = run_tasks(settings, worker.stack, worker.tasks).values()
         worker.words.register(evolve(each, response_timeout=3.0) for each in ours)
         worker.words.start("whole", settings.pipelines["whole"], worker.first, {"text": "a"})
         yield worker
@@ -48,8 +49,8 @@ def _take(worker: Embedded) -> Assignment:
     return worker.poll((*worker.tasks, "whole-open-run", "whole-promote"))
 
 
-def _until_promotion(worker: Embedded) -> Assignment:
-    for _ in range(4):
+def _until_promotion(worker: Embedded, tasks: int = 4) -> Assignment:
+    for _ in range(tasks):
         assert isinstance(worker.run(_take(worker)).result, Completed)
     return _take(worker)
 
@@ -173,6 +174,73 @@ def test_a_branch_that_moved_meanwhile_is_not_overwritten_by_a_promotion(tmp_pat
         promotion = _until_promotion(worker)
         worker.start("write", text="in between")
         assert isinstance(worker.run(worker.poll()).result, Completed)
+        between = worker.head()
+        assert not isinstance(worker.run(promotion).result, Completed)
+        assert worker.head() == between
+
+
+SHARING = """
+[pipelines.whole]
+repository = "lake"
+isolation = "run"
+steps = [{ task = "left", params = { text = "mine" } }, { task = "join" }]
+"""
+#: Looks at the whole branch, and does not say so.
+AUDITED = SHARING + 'audits = [{ task = "look" }]\n'
+LOOK = """
+
+@task(name="look", workspace=Workspace(read_only=True), **QUICK)
+def look(workspace: Path) -> Seen:
+    return _files(workspace)
+"""
+
+
+def test_a_run_whose_tasks_declare_is_promoted_onto_disjoint_work_of_others_also_by_its_next_attempt(
+    tmp_path: Path,
+) -> None:
+    """Its own work is a difference from its pin: nothing that others have published since is taken off with it."""
+    with _started(tmp_path, sharing.TASKS, SHARING) as worker:
+        promotion = _until_promotion(worker, 3)
+        worker.start("other", text="theirs")
+        assert isinstance(worker.run(worker.poll(("other",))).result, Completed)
+        between = worker.head()
+
+        def die(*_words: object) -> object:
+            raise Died
+
+        with pytest.raises(Died):
+            worker.run(promotion, orchestrator=Faulty(worker.orchestrator, report=die))
+        promoted = worker.head()
+        outcome = worker.run(_take(worker))
+        assert isinstance(outcome.result, Completed)
+        assert (outcome.result.ref, outcome.adopted) == (promoted, True)
+        assert commits(worker.stack)[0].parents[0] == between
+        assert files(worker.stack, promoted) == {
+            "left/l.txt": b"mine",
+            "both/b.txt": b"mine",
+            "other/o.txt": b"theirs",
+        }
+
+
+def test_a_run_that_read_what_others_have_changed_since_fails_and_is_not_begun_elsewhere(tmp_path: Path) -> None:
+    """Its last step has read ``right``; from a newer commit the same difference would be another run's work."""
+    with _started(tmp_path, sharing.TASKS, SHARING) as worker:
+        promotion = _until_promotion(worker, 3)
+        worker.start("right", text="theirs")
+        assert isinstance(worker.run(worker.poll(("right",))).result, Completed)
+        between = worker.head()
+        refused = worker.run(promotion).result
+        assert isinstance(refused, FailedTerminally)
+        assert refused.refusal.classification is Classification.CONFLICT
+        assert "right/r.txt by" in refused.refusal.actual
+        assert worker.head() == between
+
+
+def test_a_run_whose_audit_declares_nothing_has_looked_at_everything(tmp_path: Path) -> None:
+    with _started(tmp_path, sharing.TASKS + LOOK, AUDITED) as worker:
+        promotion = _until_promotion(worker, 4)
+        worker.start("other", text="theirs")
+        assert isinstance(worker.run(worker.poll(("other",))).result, Completed)
         between = worker.head()
         assert not isinstance(worker.run(promotion).result, Completed)
         assert worker.head() == between

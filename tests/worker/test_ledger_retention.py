@@ -43,7 +43,7 @@ def later(worker: Embedded, days: float) -> tuple[Stack, Wall]:
 
 def publish(worker: Embedded, collector: LedgerCollector | None = None) -> None:
     worker.start("write", worker.head())
-    assert isinstance(worker.run(collector=collector).result, Completed)
+    assert isinstance(worker.run(collectors=() if collector is None else (collector,)).result, Completed)
 
 
 def test_a_worker_collects_between_two_tasks_what_is_over_and_keeps_the_evidence(worker: Embedded) -> None:

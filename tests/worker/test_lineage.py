@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from attrs import evolve
 from jsonschema import ValidationError
 
+from perago_core.answers import Done, Unknown
 from perago_core.contract import NOWHERE
 from perago_core.results import Acceptance, Classification, Completed, Failed, FailedTerminally, Outcome, Refusal
 from perago_core.values import Attempt, Backing, CommitRef
@@ -23,11 +25,13 @@ from perago_worker.config.load import load
 from perago_worker.config.settings import TelemetrySettings
 from perago_worker.runtime import lineage_sender
 from perago_worker.runtime.lineage import Lineage, run_id
+from perago_worker.runtime.lineage_reporter import LineageReporter
 from perago_worker.runtime.lineage_sender import WAITING, LineageSender
+from perago_worker.runtime.lineage_unfinished import BEGUN, Unfinished
 from perago_worker.runtime.provenance import code_digest
 from perago_worker.runtime.telemetry import Silence
 from tests.worker.collector import collector
-from tests.worker.embedded import embedded
+from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.openlineage import check_event
 from tests.worker.projects import MAIN, TASKS, new_project
 
@@ -74,11 +78,11 @@ def test_losing_attempts_are_told_too(tmp_path: Path) -> None:
         worker.start("write", worker.first, text="in time")
         worker.run()
         worker.start("write", worker.first, text="late")
-        assert isinstance(worker.run().result, Failed)
+        assert isinstance(worker.run().result, FailedTerminally)
         *_, began, refused = events(worker.project.folder, 4)
     assert (began["eventType"], refused["eventType"]) == ("START", "ABORT")
     assert refused["outputs"] == []
-    assert refused["run"]["facets"]["perago_attempt"]["why"] == "head-not-replaceable"
+    assert refused["run"]["facets"]["perago_attempt"]["why"] == "head-elsewhere"
     assert "expected" in refused["run"]["facets"]["errorMessage"]["message"]
 
 
@@ -178,6 +182,75 @@ def test_a_server_that_never_answers_delays_no_attempt(tmp_path: Path, monkeypat
             assert not attempt.is_alive()
     (result,) = ended
     assert isinstance(result, Completed)
+
+
+def kill_after(worker: Embedded, port: str, call: str) -> None:
+    """Let a worker be gone in the middle of an attempt, of whose end it tells nobody."""
+
+    def die(ask: Callable[..., object], *given: object) -> None:
+        ask(*given)
+        raise Died
+
+    worker.start("write", worker.first, text="unfinished")
+    faulty: dict[str, Any] = {port: Faulty(getattr(worker.runtime, port), **{call: die})}
+    with pytest.raises(Died):
+        worker.run(None, **faulty)
+    events(worker.project.folder, 1)
+
+
+def another(worker: Embedded) -> Unfinished:
+    """Give the memory of another worker on the same stack, which told its events to the same place."""
+    assert worker.runtime.lineage is not None
+    assert worker.stack.coordination is not None
+    return Unfinished(
+        worker.stack.coordination, worker.stack.orchestrator, worker.runtime.lineage.sender, worker.stack.clock
+    )
+
+
+def begun(worker: Embedded) -> list[str]:
+    assert worker.stack.coordination is not None
+    listed = worker.stack.coordination.list(BEGUN)
+    assert isinstance(listed, Done)
+    return [entry.key for entry in listed.value]
+
+
+def test_whoever_retries_tells_the_end_of_the_run_that_a_killed_worker_had_begun(tmp_path: Path) -> None:
+    with embedded(tmp_path / "project", more=TO_FILE) as worker:
+        kill_after(worker, "store", "claim")
+        with another(worker).open() as unfinished:
+            assert isinstance(worker.runtime.lineage, LineageReporter)
+            outcome = worker.run(lineage=evolve(worker.runtime.lineage, unfinished=unfinished))
+        told = events(worker.project.folder, 4)
+        assert begun(worker) == []
+    assert isinstance(outcome.result, Completed)
+    won = run_id(outcome.result.execution)
+    assert [each["eventType"] for each in told if each["run"]["runId"] == won] == ["START", "COMPLETE"]
+    began, ended = (each for each in told if each["run"]["runId"] != won)
+    assert (began["eventType"], ended["eventType"], ended["outputs"]) == ("START", "ABORT", [])
+    assert ended["run"]["facets"]["perago_attempt"]["acceptance"] == "not accepted"
+
+
+def test_a_worker_that_starts_tells_of_a_result_that_was_taken_from_a_worker_killed_right_after(tmp_path: Path) -> None:
+    with embedded(tmp_path / "project", more=TO_FILE) as worker:
+        kill_after(worker, "orchestrator", "report")
+        with another(worker).open():
+            pass
+        began, ended = events(worker.project.folder, 2)
+        assert begun(worker) == []
+        (output,) = ended["outputs"]
+        assert output["facets"]["version"]["datasetVersion"] == worker.head()
+    assert (began["eventType"], ended["eventType"]) == ("START", "COMPLETE")
+    assert began["run"]["runId"] == ended["run"]["runId"]
+
+
+def test_what_is_still_under_way_is_told_by_nobody_else(tmp_path: Path) -> None:
+    with embedded(tmp_path / "project", more=TO_FILE) as worker:
+        kill_after(worker, "store", "claim")
+        silent: Any = Faulty(worker.stack.orchestrator, reload=always(Unknown("silence")))
+        with evolve(another(worker), orchestrator=silent).open():
+            pass
+        assert len(begun(worker)) == 1
+        assert [each["eventType"] for each in events(worker.project.folder, 1)] == ["START"]
 
 
 def test_a_key_goes_to_the_server_that_was_named_and_to_no_other() -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -21,12 +22,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from perago_conformance.support import attempt_at, done, plan_for, stage
 from perago_core.answers import NotDone, Unknown
 from perago_core.budget import PublishBudget
 from perago_core.machine.trace import TraceRecord, read_record
 from perago_core.measured import CallTimes, Measured
 from perago_core.plan import PublishPlan
-from perago_core.results import Completed, Failed
+from perago_core.results import Completed, FailedTerminally
 from perago_core.values import Attempt, Backing, CommitRef
 from perago_worker.runtime.measuring import BudgetWatch
 from perago_worker.runtime.telemetry import COUNTERS, HISTOGRAMS, OpenTelemetry, Silence, instruments, trace_file
@@ -128,19 +130,40 @@ def test_an_adoption_is_counted(worker: Embedded) -> None:
     assert [each.number for each in view.attempts] == [1, 2]
 
 
-def test_a_refusal_is_counted_by_why(worker: Embedded) -> None:
-    """The branch went elsewhere since the input was pinned: nothing is published (S-15)."""
+def test_a_refusal_by_the_fence_is_counted_as_its_verdict(worker: Embedded) -> None:
+    """The branch went elsewhere while the body ran: nothing is published (S-15)."""
+    watch = Watch()
+    store: Any = worker.stack.store
+    harness: Any = SimpleNamespace(port=store)
+
+    def after_a_stranger(commit: Callable[..., Any], *words: object) -> object:
+        stranger = attempt_at(worker.head(), target=MAIN)
+        done(store.publish(plan_for(harness, stranger, stage(harness, stranger, {"all.txt": b"stranger"}))))
+        return commit(*words)
+
+    worker.start("write", worker.head(), text="too late")
+    outcome = worker.run(instruments=watch.instruments, store=Faulty(store, commit=after_a_stranger))
+    assert isinstance(outcome.result, FailedTerminally)
+    why = outcome.result.refusal.classification.value
+    assert watch.counted("refusals", "why") == {why: 1}
+    assert watch.counted("fence", "verdict") == {"refuse": 1}
+    for each in worker.words.running():
+        worker.words.stop(each.workflow_id, "seen enough")
+
+
+def test_a_refusal_before_the_body_is_counted_by_why(worker: Embedded) -> None:
+    """The branch went elsewhere before the attempt began: its body does not run, so the fence is never asked."""
     watch = Watch()
     worker.start("write", worker.head(), text="in time")
     worker.run()
     before = worker.head()
     worker.start("write", worker.first, text="late")
     outcome = worker.run(instruments=watch.instruments)
-    assert isinstance(outcome.result, Failed)
+    assert isinstance(outcome.result, FailedTerminally)
     why = outcome.result.refusal.classification.value
     assert watch.counted("refusals", "why") == {why: 1}
-    assert watch.counted("fence", "verdict") == {"refuse": 1}
-    assert watch.counted("outcomes", "result", "why") == {("failed", why): 1}
+    assert watch.counted("fence", "verdict") == {}
+    assert watch.counted("outcomes", "result", "why") == {("failedterminally", why): 1}
     assert worker.head() == before
     for each in worker.words.running():
         worker.words.stop(each.workflow_id, "seen enough")
@@ -223,7 +246,7 @@ def test_nothing_published_is_no_publication_time(worker: Embedded) -> None:
     worker.start("write", worker.head(), text="before")
     worker.run()
     worker.start("write", worker.first, text="late")
-    assert isinstance(worker.run(instruments=watch.instruments).result, Failed)
+    assert isinstance(worker.run(instruments=watch.instruments).result, FailedTerminally)
     assert watch.recorded("publication.seconds", "task") == {}
     for each in worker.words.running():
         worker.words.stop(each.workflow_id, "seen enough")

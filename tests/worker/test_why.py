@@ -14,8 +14,9 @@ from attrs import evolve
 from perago_core.answers import Done, Unknown
 from perago_core.plan import PublishPlan
 from perago_core.results import Completed, Outcome
-from perago_worker.ops import why as reasons
-from perago_worker.ops.why import WhyError, why
+from perago_worker.ops import refs
+from perago_worker.ops.refs import RefError
+from perago_worker.ops.why import why
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.projects import MAIN
 
@@ -59,7 +60,7 @@ def test_a_later_commit_that_left_the_file_alone_did_not_make_it(
     worker: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where history comes in pages, and where the look starts at an older commit or the beginning of its id."""
-    monkeypatch.setattr(reasons, "PAGE", 2)
+    monkeypatch.setattr(refs, "PAGE", 2)
     first = published(worker, text="first", count=2)
     for number in range(4):
         published(worker, text=f"only the first file {number}", count=1)
@@ -164,7 +165,7 @@ def test_what_is_not_there_and_what_cannot_be_read_is_said(worker: Embedded) -> 
     assert ran.code == 2
     assert "found nothing of that name" in " ".join(ran.err.split())
     silent: Any = Faulty(worker.stack.store, history=always(Unknown("the server is away")))
-    with pytest.raises(WhyError, match="unknown: the history of lake/main cannot be read: the server is away"):
+    with pytest.raises(RefError, match="unknown: the history of lake/main cannot be read: the server is away"):
         why(evolve(worker.stack, store=silent), worker.words, MAIN, "data/0.txt")
 
 

@@ -17,6 +17,7 @@ from perago_conformance.support import (
     PROCESSES,
     anchor,
     attempt_at,
+    claim,
     contents,
     done,
     elsewhere,
@@ -31,10 +32,10 @@ from perago_conformance.support import (
 )
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.names import EVERY, recovery_name, run_branch, target_prefix
+from perago_core.names import EVERY, commit_message, recovery_name, run_branch, says_another, target_prefix
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.ports import RunBranches, Sink, Source, Store, Stored
-from perago_core.values import Backing, Claim, CommitRef, Target, claim_of
+from perago_core.values import SHARING, Backing, Between, Claim, CommitRef, Scope, Target, claim_of
 
 ABSENT = CommitRef("0123456789abcdef0123456789abcdef01234567")
 
@@ -188,6 +189,21 @@ def test_a_staged_commit_stands_on_the_input_and_says_what_a_person_wrote(store:
     assert (commit.parents, commit.tree) == ((ref,), staged.tree)
     assert commit.message.strip() == f"staged by {attempt.execution}"
     assert head_of(store) == ref, "staging must not move the target"
+
+
+def test_a_published_commit_says_of_which_task_it_is(store: StoreHarness) -> None:
+    """S-06: where two tasks write the same on one input, nothing else tells whose commit it is."""
+    attempt = attempt_at(store.create(MAIN, FIRST), backing=strongest(store))
+    done(store.port.open_staging(MAIN, attempt.staging_name, attempt.input))
+    write(store.port.sink(MAIN, attempt.staging_name), {"data/a.txt": b"new"})
+    message = commit_message(attempt.logical_task, attempt.number, attempt.task_id)
+    staged = done(store.port.commit(MAIN, attempt.staging_name, message))
+    claim(store, attempt, staged)
+    done(store.port.publish(plan_for(store, attempt, staged)))
+    head = done(store.port.head(MAIN))
+    assert head is not None
+    assert not says_another(head.commit.message, attempt.logical_task)
+    assert says_another(head.commit.message, f"{attempt.logical_task}-2")
 
 
 def test_equal_content_is_an_equal_tree_and_other_content_another(store: StoreHarness) -> None:
@@ -425,6 +441,48 @@ def test_a_replacement_leaves_no_trace_of_what_it_replaced(store: StoreHarness) 
     assert head_of(store) == published
     assert parents_of(store, published) == (ref,)
     assert contents(store.port.read("lake", published)) == {**FIRST, "data/b.txt": b"second"}
+
+
+def test_work_joins_what_others_have_published_and_the_staged_commit_shows_in_it(store: StoreHarness) -> None:
+    """Merged three ways onto a head above its input, conditioned on that head; known by its second parent."""
+    backing = strongest(store)
+    if backing not in SHARING:
+        pytest.skip("this store does not check the head in its own update")
+    ref = store.create(MAIN, FIRST)
+    mine = evolve(attempt_at(ref, backing=backing), scope=Scope(("data/",), ("data/",)))
+    others = evolve(attempt_at(ref, backing=backing, task="wf/other", execution="run-o"), scope=Scope((), ("other/",)))
+    staged, theirs = stage(store, mine, {"data/a.txt": b"mine"}), stage(store, others, {"other/o.txt": b"theirs"})
+    early = plan_for(store, mine, staged)
+    below = done(store.port.publish(plan_for(store, others, theirs)))
+    refused(store.port.publish(early))
+    seen = done(store.port.since("lake", ref, below, ("data/",)))
+    assert seen is not None
+    head = done(store.port.head(MAIN))
+    decision = fence.decide(fence.Case(mine, staged, head, between=Between(seen)))
+    assert isinstance(decision, fence.Allowed)
+    published = done(store.port.publish(decision.plan))
+    commit = done(store.port.look("lake", published))
+    assert commit is not None
+    assert commit.parents == (below, staged.commit)
+    assert fence.verified(decision.plan, commit)
+    assert contents(store.port.read("lake", published)) == {**FIRST, "data/a.txt": b"mine", "other/o.txt": b"theirs"}
+
+
+def test_what_lies_between_two_commits_is_listed_with_who_changed_what(store: StoreHarness) -> None:
+    first = store.create(MAIN, FIRST)
+    second = store.stranger_commits(MAIN, {"data/a.txt": b"2", "x/1.txt": b"2"})
+    third = store.stranger_commits(MAIN, {"data/sub/c.txt": b"3", "y.txt": b"3"})
+
+    def touched(base: CommitRef, *prefixes: str) -> list[tuple[CommitRef, tuple[str, ...]]] | None:
+        found = done(store.port.since("lake", base, third, prefixes))
+        return None if found is None else [(each.commit.ref, each.touched) for each in found]
+
+    assert touched(first, "data/") == [(third, ("data/sub/c.txt",)), (second, ("data/a.txt",))]
+    assert touched(first, "data/sub/", "x/") == [(third, ("data/sub/c.txt",)), (second, ("x/1.txt",))]
+    assert touched(second, "data/a", "x/") == [(third, ())]
+    assert touched(first, "data-2/") == [(third, ()), (second, ())]
+    assert touched(third, "data/") == []
+    assert done(store.port.since("lake", third, first, ("data/",))) is None, "it is not below"
 
 
 def test_history_goes_down_by_first_parent_from_the_head_or_from_a_commit(store: StoreHarness) -> None:

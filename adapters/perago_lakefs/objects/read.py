@@ -46,6 +46,12 @@ def opened(client: Client, repository: str, ref: str, path: str) -> BinaryIO:
     return _stream(signed(0), signed)
 
 
+def _length(response: urllib3.BaseHTTPResponse) -> int | None:
+    """Return where an object ends, if it is said: then nobody asks for a piece behind it."""
+    said = None if "Content-Encoding" in response.headers else response.headers.get("Content-Length")
+    return None if said is None else int(said)
+
+
 def _from(position: int) -> dict[str, str]:
     return {"Range": f"bytes={position}-"}
 
@@ -62,6 +68,7 @@ class _Stream(io.RawIOBase):
         self._response = first
         self._again = again
         self._position = 0
+        self._end = _length(first)
         self._resumes = _RESUMES
 
     def readable(self) -> bool:
@@ -72,7 +79,7 @@ class _Stream(io.RawIOBase):
         """Read so many bytes, or fewer at the end; what cannot be mended is an ``OSError``, as of any other file."""
         pieces: list[bytes] = []
         left = sys.maxsize if size < 0 else size
-        while left and (piece := self._piece(min(left, _PIECE))):
+        while left and self._position != self._end and (piece := self._piece(min(left, _PIECE))):
             pieces.append(piece)
             left -= len(piece)
         return b"".join(pieces)

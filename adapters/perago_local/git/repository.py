@@ -64,7 +64,7 @@ def opened(folder: Path) -> pygit2.Repository:
     try:
         identity = folder.stat().st_ino
     except FileNotFoundError as missing:
-        message = f"no repository at {folder}: create it first, or correct the repository's name"
+        message = f"no repository at {folder}: `perago run` makes it; create it first, or correct the repository's name"
         raise NotDoneError(message) from missing
     key = (folder, identity)
     if key not in _handles.opened:

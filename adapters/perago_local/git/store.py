@@ -5,17 +5,18 @@ from __future__ import annotations
 import io
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pygit2
 
-from perago_core.answers import Answer, NotDoneError
+from perago_core.answers import Answer, Done, NotDone, NotDoneError
+from perago_core.landed import above, landed
 from perago_core.names import branch_of_a_run, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.ports import BranchCreator, RunBranches
-from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
+from perago_core.ports import BranchCreator, RunBranches, SeveralTargets
+from perago_core.values import Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
 from perago_local.git import claims, objects, publish, staging, trees
 from perago_local.git.access import GitSink, GitSource
 from perago_local.git.answers import DAMAGED, answer
@@ -34,7 +35,7 @@ from perago_local.git.repository import (
     refs_under,
     target_of,
 )
-from perago_local.git.tickets import Moves, exclusively
+from perago_local.git.tickets import Moves, exclusively, finish_moves
 
 #: How many seconds one writer may keep the others waiting before they go on without it.
 PATIENCE = 5.0
@@ -48,7 +49,7 @@ def _changed(path: Path) -> float:
         return float("inf")
 
 
-class GitStore(BranchCreator, RunBranches):
+class GitStore(BranchCreator, RunBranches, SeveralTargets):
     """The bare repositories in one folder: repository ``lake`` is ``<root>/lake.git``."""
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
@@ -62,6 +63,7 @@ class GitStore(BranchCreator, RunBranches):
             if not folder_of(self._root, target.repository).exists():
                 return None
             repository = self._opened(target.repository)
+            finish_moves(repository, self._patience)
             tip = target_of(repository, head_ref(target.branch))
             if tip is None:
                 return None
@@ -79,6 +81,24 @@ class GitStore(BranchCreator, RunBranches):
         def work() -> Commit | None:
             found = commit_at(self._opened(repository), ref)
             return None if found is None else described_commit(found)
+
+        return answer(work)
+
+    def since(
+        self, repository: str, base: CommitRef, head: CommitRef, prefixes: tuple[str, ...]
+    ) -> Answer[tuple[Landed, ...] | None]:
+        """List what lies above a commit up to a head, each with paths under the prefixes that differ."""
+
+        def work() -> tuple[Landed, ...] | None:
+            opened = self._opened(repository)
+            commits = above(base, head, lambda ref: described_commit(needed(opened, ref)))
+
+            def differing(one: CommitRef, other: CommitRef) -> Iterator[str]:
+                left, right = (needed(opened, ref).tree_id for ref in (one, other))
+                for prefix in prefixes:
+                    yield from trees.differing(opened, left, right, prefix)
+
+            return None if commits is None else landed(commits, base, differing)
 
         return answer(work)
 
@@ -128,7 +148,21 @@ class GitStore(BranchCreator, RunBranches):
 
     def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
         """Move the target as the plan says and give the published commit."""
+        together = self.moves_together((plan.target, *(each.target for each in plan.along)))
+        if not isinstance(together, Done):
+            return together
         return answer(lambda: publish.publish(self._opened(plan.target.repository), plan, self._patience))
+
+    def moves_together(self, targets: tuple[Target, ...]) -> Answer[None]:
+        """Say whether these branches can move in one step: a journal is of one repository."""
+        repositories = sorted({each.repository for each in targets})
+        if len(repositories) == 1:
+            return Done(None)
+        found = ", ".join(repositories)
+        return NotDone(
+            f"expected several targets to be branches of one repository on the store in local folders, found {found}: "
+            "use branches of one of them, or a bucket as the store, which moves branches of several"
+        )
 
     def drop(self, target: Target, name: str) -> Answer[None]:
         """Delete a staging name; done also when it is not there."""
@@ -213,6 +247,7 @@ class GitStore(BranchCreator, RunBranches):
 
         def work() -> tuple[Commit, ...]:
             repository = self._opened(target.repository)
+            finish_moves(repository, self._patience)
             tip = target_of(repository, head_ref(target.branch))
             found: list[Commit] = []
             here = at or (None if tip is None else str(tip))

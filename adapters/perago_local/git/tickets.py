@@ -18,6 +18,11 @@ happened, and A begins again at step 1. If A's rename came before B's step 2, B 
 both get through: if neither saw the other's ticket in 2, each listed the folder before the other had made its ticket,
 and each made its own before it listed. Neither a clock nor a lock is trusted for that. ADR 13 has what was measured.
 
+Several refs move together by a *journal*: a file that says from where to where each of them goes. Its rename into
+``perago/together`` is the moment it happens; the refs follow. Whoever finds a journal, because its writer was killed or
+stopped, first carries it out to its end, and only then reads or moves anything. So nobody of ours sees one ref without
+the others; git's own commands may, between such a death and our next call.
+
 Two things are courtesy and not safety:
 
 * The kernel lock (``_turn``) makes writers wait for each other instead of revoking each other. The kernel frees it when
@@ -56,6 +61,7 @@ _GIT_PATIENCE = 1.0
 #: How often a writer that was revoked starts again before it calls the store busy.
 _ROUNDS = 5
 _LONGEST_NAP = 0.02
+_JOURNALS = "perago/together"
 
 
 class Revoked(Exception):  # noqa: N818  it names what happened, not a mistake
@@ -94,6 +100,23 @@ class Moves:
                 (self._folder / ref).unlink()
                 self.moved += 1
 
+    def move_together(self, journal: str, to: Mapping[str, pygit2.Oid]) -> None:
+        """Point several refs at objects, all or none. Once the journal is there, whoever comes next finishes."""
+        before = {ref: self.read(ref) for ref in to}
+        lines = [f"{ref} {before[ref]} {to[ref]}\n" for ref in to]
+        self._replace(journal, "".join(lines).encode())
+        with suppress(Revoked):
+            for ref, there in to.items():
+                self.move(ref, there)
+            (self._folder / journal).unlink(missing_ok=True)
+
+    def finish(self, journal: Path) -> None:
+        """Carry a journal out to its end. A ref that is not where it was has been moved already."""
+        for ref, before, to in _entries(journal):
+            if str(self.read(ref)) == before:
+                self.move(ref, pygit2.Oid(hex=to))
+        journal.unlink(missing_ok=True)
+
     def _replace(self, name: str, content: bytes) -> None:
         ticket = self._tickets[name]
         try:
@@ -117,10 +140,45 @@ def exclusively(
     """Do the work while nobody else can move these refs. Work that is revoked is begun again, so it must allow that."""
     names = tuple(dict.fromkeys(refs))
     for _ in range(_ROUNDS):
+        finish_moves(repository, patience)
         with suppress(Revoked), _moves(repository, names, patience) as moves:
+            if _journals(repository):  # its writer was faster than our revocation
+                raise Revoked
             return work(moves)
     message = f"busy: {_ROUNDS} times in a row another writer had to revoke this one. Nothing was changed; try again."
     raise NotDoneError(message)
+
+
+def journal_name() -> str:
+    """Name a journal nobody else has, to be given to ``exclusively`` with the refs that move together."""
+    return f"{_JOURNALS}/{secrets.token_hex(8)}"
+
+
+def finish_moves(repository: pygit2.Repository, patience: float) -> None:
+    """Carry out what somebody moved together and did not come to the end of; usually there is nothing."""
+    for journal in _journals(repository):
+        with suppress(Revoked):
+            refs = tuple(ref for ref, _, _ in _entries(journal))
+            with _moves(repository, refs, patience) as moves:
+                moves.finish(journal)
+
+
+def _journals(repository: pygit2.Repository) -> list[Path]:
+    try:
+        found = os.listdir(f"{repository.path}{_JOURNALS}")  # noqa: PTH208  before every read of a head
+    except FileNotFoundError:
+        return []
+    return [Path(repository.path) / _JOURNALS / name for name in sorted(found) if not name.endswith(".lock")]
+
+
+def _entries(journal: Path) -> list[tuple[str, str, str]]:
+    """Return what a journal says; nothing once somebody has finished it."""
+    try:
+        lines = journal.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    fields = (line.rsplit(" ", 2) for line in lines)
+    return [(ref, before, to) for ref, before, to in fields]
 
 
 @contextmanager

@@ -151,6 +151,24 @@ def found(repository: pygit2.Repository, tree: pygit2.Oid, path: str) -> pygit2.
     return entry.id if isinstance(entry, pygit2.Blob) else None
 
 
+def differing(
+    repository: pygit2.Repository, one: pygit2.Oid | None, other: pygit2.Oid | None, prefix: str, at: str = ""
+) -> Iterator[str]:
+    """Name the files under a prefix that differ between two folders. Folders that both share are not opened."""
+    left, right = _entries(repository, one), _entries(repository, other)
+    for name in sorted(left.keys() | right.keys()):
+        sides = (left.get(name), right.get(name))
+        path = f"{at}{name}"
+        if sides[0] == sides[1]:
+            continue
+        folders = tuple(side[1] if _is_folder(side) and side is not None else None for side in sides)
+        inside = f"{path}/"
+        if any(folders) and (inside.startswith(prefix) or prefix.startswith(inside)):
+            yield from differing(repository, folders[0], folders[1], prefix, inside)
+        if path.startswith(prefix) and any(side is not None and not _is_folder(side) for side in sides):
+            yield path
+
+
 def merged(repository: pygit2.Repository, sides: _Sides, at: str = "") -> pygit2.Oid:
     """Merge three ways (base, ours, theirs), whole file by whole file: lines of data are never mixed."""
     base, ours, theirs = (_entries(repository, each) for each in sides)

@@ -17,6 +17,10 @@ _OURS: Final = re.compile(r"perago_spark\.errors\.DatasetError: expected (.+?); 
 _PYTHON: Final = (
     "Set spark.pyspark.python in [spark.conf] to a Python like this one, with perago-core[spark], on every executor"
 )
+_EXECUTOR: Final = (
+    "Give them more with spark.executor.memory and spark.executor.memoryOverhead in [spark.conf] (in local mode: "
+    "spark.driver.memory), or more partitions to the data"
+)
 #: Spark's messages and what they mean; the first that matches counts, and its groups fill the braces.
 _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
     re.compile(pattern): meaning
@@ -56,15 +60,37 @@ _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
             "one with",
             "Partition with ws.write(name, frame, partition_by=[...]); Spark has no such thing for data sources",
         ),
+        r"cancelled because SparkContext was shut down": DatasetError(
+            "a Spark that lives until the job is done",
+            "one that shut down in the middle of it, as it does when it runs out of memory (java.lang.OutOfMemoryError "
+            "is then in the task's log)",
+            "Give it more with spark.driver.memory in [spark.conf], or more partitions to the data; and no "
+            "spark.stop() in a thread of the body",
+        ),
         r"SparkContext (?:was|has been) (?:stopped|shut ?down)|dagScheduler\(\)\" is null|stopped SparkContext": (
             DatasetError(
                 "a running Spark", "one that was stopped", "Leave stopping to the worker: no spark.stop() in a body"
             )
         ),
-        r"java\.lang\.OutOfMemoryError": DatasetError(
-            "a Spark with enough memory",
+        # In this order: an executor's error reaches the driver inside one of its own.
+        r"ExecutorLostFailure[^\n]*?(?:OOM|[Oo]ut of memory|[Cc]ode(?: is|:)? (?:137|52)|memory limits)": (
+            DatasetError("executors with enough memory", "one that was killed because it ran out of it", _EXECUTOR)
+        ),
+        r"(?:Lost task|in stage|executor \S+\):?)[^\n]*java\.lang\.OutOfMemoryError: ?([^\n]*)": DatasetError(
+            "executors with enough memory", "a task that ran out of it: {0}", _EXECUTOR
+        ),
+        r"SparkOutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY": DatasetError(
+            "executors with enough memory", "a task that could not get what it needs to sort or join", _EXECUTOR
+        ),
+        r"bigger than spark\.driver\.maxResultSize|Total size of serialized results": DatasetError(
+            "a result that fits into the driver",
+            "one larger than spark.driver.maxResultSize",
+            "Write it with ws.write instead of collecting it, or raise spark.driver.maxResultSize in [spark.conf]",
+        ),
+        r"java\.lang\.OutOfMemoryError(?:: ([^\n]*))?": DatasetError(
+            "a driver with enough memory",
             "one that ran out of it",
-            "Give it more with spark.driver.memory in [spark.conf], or more partitions to the data",
+            "Give it more with spark.driver.memory in [spark.conf]; do not collect or broadcast what is large",
         ),
         r"SPARK_JOB_CANCELLED|OPERATION_CANCELL?ED|Job \d+ cancelled": DatasetError(
             "a job that runs to its end", "a cancelled one", "The attempt was lost or timed out"

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -79,7 +80,7 @@ def main() -> None:
     settings = read_settings(sys.stdin.read())
     with tempfile.TemporaryDirectory() as scratch:
         spark = open_spark(settings, Path(scratch))
-        session = spark.task_session("doctor")
+        session = spark.task_session("doctor", str(uuid.uuid4()))
         where = "a Connect server" if settings.remote else settings.master
         _report(Probed("Spark starts", fine=True, found=f"Spark {session.version} on {where}"))
         _report(_caught("Python of the workers", lambda: _workers(session)))

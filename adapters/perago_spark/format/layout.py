@@ -5,6 +5,7 @@ belongs to, and for a whole write its kind (a digest of columns and partitioning
 and the digest of its rows.
 
     orders/day=2024-05-01/part-00003.<write>.<task>-0.parquet     one file of one task attempt
+    orders/part-00003.<write>.<task>-0.csv                        the same in another format: parquet, csv, json, orc
     orders/_replaced_by                                           the write that replaced what was there before
     orders/_seal.<write>.<kind>.<files>.<rows>.<bytes>.<digest>.json    the seal, ignored by readers of Parquet folders
 """
@@ -12,6 +13,7 @@ and the digest of its rows.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
@@ -20,11 +22,15 @@ from perago_spark.errors import DatasetError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WRITE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_FILE: Final = re.compile(r"part-\d{5,}\.(?P<write>[^.]+)\.\d+-\d+\.parquet")
+_FILE: Final = re.compile(r"part-\d{5,}\.(?P<write>[^.]+)\.\d+-\d+\.(?:parquet|csv|json|orc)")
 _SEAL: Final = re.compile(
     r"_seal\.(?P<write>[^.]+)\.(?P<kind>[0-9a-f]{8})\.(?P<files>\d+)\.(?P<rows>\d+)\.(?P<bytes>\d+)"
     r"\.(?P<digest>[0-9a-f]{16})\.json"
 )
+PARQUET: Final = "parquet"
+FORMATS: Final = (PARQUET, "csv", "json", "orc")
+#: Formats by other ends of names, which other people give their files.
+_ENDS: Final[Mapping[str, str]] = {"jsonl": "json", "ndjson": "json", "tsv": "csv"}
 #: Says which write has replaced a data set last, so that two that replace the same one conflict (``compaction``).
 MARK: Final = "_replaced_by"
 #: Where Hive and Spark put rows whose partition value is missing.
@@ -70,12 +76,12 @@ def checked_write(write: str) -> str:
     return write
 
 
-def file_name(partition: int, write: str, task: int, number: int) -> str:
+def file_name(partition: int, write: str, task: int, number: int, end: str = "parquet") -> str:
     """Name a file so that no other attempt of any task ever has the same name.
 
     ``task`` is Spark's task attempt id, unique within an application; ``write`` is unique among applications.
     """
-    return f"part-{partition:05d}.{write}.{task}-{number}.parquet"
+    return f"part-{partition:05d}.{write}.{task}-{number}.{end}"
 
 
 def write_of(path: str) -> str | None:
@@ -96,6 +102,13 @@ def seal_of(path: str) -> SealName | None:
 def is_data(path: str) -> bool:
     """Whether readers take a file for data: they skip names that begin with ``_`` or ``.``."""
     return not path.rpartition("/")[2].startswith(("_", "."))
+
+
+def format_of(path: str) -> str:
+    """Return the format of a data file by the end of its name; whatever has no known end is Parquet."""
+    end = path.rpartition(".")[2].lower()
+    known = _ENDS.get(end, end)
+    return known if known in FORMATS else PARQUET
 
 
 def partition_folder(column: str, value: str | None) -> str:

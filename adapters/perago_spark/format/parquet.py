@@ -1,4 +1,4 @@
-"""The rows of one task as Parquet files: one open file for each partition value, put into the sink when it is full.
+"""The rows of one task as files: one open file for each partition value, put into the sink when it is full.
 
 A file is written to disk first. A sink takes bytes as a stream and may have to send them again; memory would have to
 hold the largest file instead.
@@ -19,6 +19,7 @@ from perago_core.ports import Sink, Stored
 from perago_spark.errors import value_or_raise
 from perago_spark.format import layout
 from perago_spark.format.arrow import Batch, Column, Footer, Kind, Schema, pa, pc, pq
+from perago_spark.format.codec import encoder
 from perago_spark.format.digest import row_digest
 from perago_spark.format.pruning import is_day
 from perago_spark.format.seal import DataFile, Range, combined
@@ -56,6 +57,10 @@ class Uploads:
     partition_by: tuple[str, ...]
     name_file: Callable[[], str]
     full: int = FULL
+    format: str = layout.PARQUET
+    #: Rows after which a file is closed, however small it is; 0: as many as there are.
+    most_rows: int = 0
+    compression: str = "snappy"
     _open: dict[str, _Open] = field(factory=dict[str, _Open], init=False)
     _written: list[UploadedFile] = field(factory=list[UploadedFile], init=False)
 
@@ -64,7 +69,8 @@ class Uploads:
         try:
             for batch in batches:
                 for partition, rows in parts_of(batch, self.partition_by):
-                    self._add(partition, rows, row_digest(_with(rows, partition, batch.schema)))
+                    for piece in self._pieces(partition, rows):
+                        self._add(partition, piece, row_digest(_with(piece, partition, batch.schema)))
             for place in tuple(self._open):
                 self._finish(place)
         finally:
@@ -72,16 +78,23 @@ class Uploads:
                 each.spool.close()
         return tuple(self._written)
 
+    def _pieces(self, partition: dict[str, Any], rows: Batch) -> Iterator[Batch]:
+        """Cut rows so that no file has more than it may."""
+        at = 0
+        while at < rows.num_rows:
+            known = self._open.get(_place_of(partition))
+            room = self.most_rows - (0 if known is None else known.rows) if self.most_rows else rows.num_rows
+            yield rows.slice(at, room)
+            at += room
+
     def _add(self, partition: dict[str, Any], rows: Batch, digest: int) -> None:
         if rows.num_rows == 0:
             return
-        place = "".join(layout.partition_folder(*each) for each in _shown(partition).items())
-        # A missing text and an empty one share a folder, but not a file: its rows have one value.
-        place_of_value = f"{place}{partition!r}"
+        place_of_value = _place_of(partition)
         if place_of_value not in self._open:
             if len(self._open) >= _OPEN:
                 self._finish(next(iter(self._open)))
-            self._open[place_of_value] = _begun(partition, rows.schema)
+            self._open[place_of_value] = _begun(partition, rows.schema, self.format, self.compression)
         file = self._open[place_of_value]
         file.waiting.append(rows)
         file.bytes_waiting += rows.nbytes
@@ -89,7 +102,7 @@ class Uploads:
         file.digest = combined(file.digest, digest)
         if file.bytes_waiting >= min(GROUP, self.full):
             _write_group(file)
-        if file.spool.tell() >= self.full:
+        if file.spool.tell() >= self.full or file.rows == self.most_rows:
             self._finish(place_of_value)
 
     def _finish(self, place: str) -> None:
@@ -101,7 +114,7 @@ class Uploads:
             below = "".join(layout.partition_folder(*each) for each in _shown(file.partition).items())
             path = f"{self.folder}{below}{self.name_file()}"
             stored = cast("Stored", value_or_raise(self.sink.put(path, cast("Any", file.spool))))
-        ranges = ranges_of(file.footer[0])
+        ranges = ranges_of(file.footer[0]) if file.footer else {}
         self._written.append(
             (
                 stored,
@@ -110,11 +123,19 @@ class Uploads:
         )
 
 
-def _begun(partition: dict[str, Any], schema: Schema) -> _Open:
+def _place_of(partition: dict[str, Any]) -> str:
+    """Name the open file of a partition. A missing text and an empty one share a folder, but not a file."""
+    place = "".join(layout.partition_folder(*each) for each in _shown(partition).items())
+    return f"{place}{partition!r}"
+
+
+def _begun(partition: dict[str, Any], schema: Schema, kind: str, compression: str) -> _Open:
     spool = tempfile.TemporaryFile()  # noqa: SIM115  closed when the file is finished
     footer: list[Footer] = []
+    if kind != layout.PARQUET:
+        return _Open(partition, spool, encoder(kind, cast("Any", spool), schema), footer)
     texts = [path for each in schema for path in _texts(each.name, each.type)]
-    writer = pq.ParquetWriter(spool, schema, use_dictionary=texts, metadata_collector=footer)
+    writer = pq.ParquetWriter(spool, schema, compression=compression, use_dictionary=texts, metadata_collector=footer)
     return _Open(partition, spool, writer, footer)
 
 

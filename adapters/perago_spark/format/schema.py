@@ -80,8 +80,31 @@ def check_append(old: str, new: str, folder: str) -> None:
     raise DatasetError(
         f"the columns of {folder!r}: {', '.join(f'{name}: {kind}' for name, kind in was.items())}",
         "; ".join(differing) or f"them in another order: {', '.join(now)}",
-        "Select and cast the columns to match, or write with mode='overwrite'",
+        "Select and cast the columns to match, or write with merge_schema=True, or with mode='overwrite'"
+        if all(now.get(name, kind) == kind for name, kind in was.items())
+        else "Select and cast the columns to match, or write with mode='overwrite'",
     )
+
+
+def merged_schema(old: str, new: str, folder: str) -> str:
+    """Return the columns of both, those of the data set first; refuse one whose type would change.
+
+    Columns that only one of them has are missing in the rows of the other. Their order does not matter.
+    """
+    was, now = columns_of(old), columns_of(new)
+    changed = [f"{name}: {now[name]} instead of {kind}" for name, kind in was.items() if now.get(name, kind) != kind]
+    # Spark does not tell them apart, and could read neither.
+    known = {name.lower(): name for name in was}
+    changed += [f"{name} beside {known[name.lower()]}" for name in now if name not in was and name.lower() in known]
+    if changed:
+        raise DatasetError(
+            f"columns that can be added to those of {folder!r}",
+            "; ".join(changed),
+            "Cast or rename them, or write with mode='overwrite'",
+        )
+    first, second = json.loads(old), json.loads(new)
+    added = [each for each in second["fields"] if each["name"] not in was]
+    return json.dumps({**first, "fields": [*first["fields"], *added]}, sort_keys=True)
 
 
 def _type(found: Any) -> str:  # noqa: ANN401  a name, or JSON for a nested type

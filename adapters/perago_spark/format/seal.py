@@ -19,6 +19,7 @@ from perago_core.ports import Source, Stored
 from perago_spark.errors import DatasetError, value_or_raise
 from perago_spark.format import layout
 from perago_spark.format.layout import SealName
+from perago_spark.tables.seal import kind_of, refuse_table, table_discrepancy
 
 #: The least and the greatest value of a column, in a form that JSON has.
 Range: TypeAlias = tuple[Any, Any]
@@ -142,9 +143,12 @@ def discrepancy(listed: Iterable[Stored]) -> str | None:
     Counterexample: a task attempt that lost links its file late, or a link of many stops half-way. The listing then has
     a file too many or too few, and committing it would publish rows twice or not at all.
     """
+    found = tuple(listed)
+    if kind_of(found) is not None:
+        return table_discrepancy(found)
     files: dict[str, list[int]] = {}
     seals: dict[str, SealName] = {}
-    for each in listed:
+    for each in found:
         seal = layout.seal_of(each.path)
         if seal is not None:
             seals[seal.write] = seal
@@ -166,6 +170,12 @@ def discrepancy(listed: Iterable[Stored]) -> str | None:
                 f"{wanted.files} with {wanted.bytes}"
             )
     return None
+
+
+def tree_digest(listed: Iterable[Stored]) -> str:
+    """Digest what a folder holds, names and contents, so that two listings can be compared elsewhere."""
+    found = sorted((each.path, each.checksum, each.size) for each in listed)
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
 
 def content_of(listed: Iterable[Stored]) -> str | None:
@@ -208,6 +218,7 @@ class Dataset:
 def dataset_of(source: Source, folder: str) -> Dataset:
     """Read a data set of a commit; raise if its files are not those that its seals name."""
     listed = cast("tuple[Stored, ...]", value_or_raise(source.list(folder)))
+    refuse_table(folder, listed)
     sealed = [each.path for each in listed if layout.seal_of(each.path) is not None]
     if sealed:
         problem = discrepancy(listed)

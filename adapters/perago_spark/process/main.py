@@ -24,14 +24,18 @@ from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
 from perago_core.errors import one_line
-from perago_core.ports import Sink
+from perago_core.ports import Sink, Source
 from perago_spark.api.datasets import SparkDatasets
 from perago_spark.diagnosis.failures import explained
-from perago_spark.errors import StoppedError
+from perago_spark.errors import DatasetError, StoppedError
 from perago_spark.process.messages import (
     BodyFailure,
     Channel,
+    CommitsOpened,
+    CommitsWanted,
     Ended,
+    InputPinned,
+    InputSeen,
     Returned,
     RunTask,
     SinkGranted,
@@ -49,6 +53,8 @@ Call: TypeAlias = Callable[[str, SparkDatasets, str], Returned | BodyFailure]
 #: Tasks one process runs, and bytes it may grow to, before another takes its place.
 _TASKS: Final = 200
 _BYTES: Final = 2 << 30
+#: Seconds that a server has for ending jobs of a process whose worker is gone.
+_LEAVING: Final = 5.0
 
 
 def main() -> NoReturn:
@@ -63,6 +69,7 @@ def main() -> NoReturn:
         body.start(entry, (channel.receive() or b"{}").decode("utf-8"))
         body.serve()
     finally:
+        body.leave()
         # Java and everything else in this group, at once: the worker is gone, or is about to give up on us.
         os.killpg(0, signal.SIGKILL)
     raise AssertionError
@@ -78,15 +85,20 @@ class WarmProcess:
         self._call: Call | None = None
         self._trouble: str | None = None
         self._sinks: queue.SimpleQueue[Sink | None] = queue.SimpleQueue()
+        self._inputs: queue.SimpleQueue[InputPinned | None] = queue.SimpleQueue()
+        self._commits: queue.SimpleQueue[CommitsOpened | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._tasks = 0
+        self._remote = False
 
     def start(self, entry: str, settings: str) -> None:
         """Start Spark and import the function that runs tasks. A failure is kept, and reported by the first task."""
         module, _, name = entry.partition(":")
         try:
             self._call = getattr(importlib.import_module(module), name)
-            self._spark = open_spark(read_settings(settings), self._scratch)
+            known = read_settings(settings)
+            self._remote = bool(known.remote)
+            self._spark = open_spark(known, self._scratch)
         except Exception as error:  # noqa: BLE001  whatever it is, no task can run here
             traceback.print_exc()
             self._trouble = one_line(f"Spark did not start: {type(error).__name__}: {error}")
@@ -100,11 +112,24 @@ class WarmProcess:
                     threading.Thread(target=self._run, args=(order,), name="body", daemon=False).start()
                 case SinkGranted(sink):
                     self._sinks.put(sink)
+                case InputPinned() as pinned:
+                    self._inputs.put(pinned)
+                case CommitsOpened() as opened:
+                    self._commits.put(opened)
                 case Stop():
                     self._stopped.set()
                     self._sinks.put(None)
+                    self._inputs.put(None)
+                    self._commits.put(None)
                     if self._spark is not None:
                         self._spark.interrupt()
+
+    def leave(self) -> None:
+        """End what still runs on a server: killing this process does not. A server that does not answer is left."""
+        if self._remote and self._spark is not None:
+            ending = threading.Thread(target=self._spark.interrupt, daemon=True)
+            ending.start()
+            ending.join(_LEAVING)
 
     def _run(self, order: RunTask) -> None:
         self._tasks += 1
@@ -123,9 +148,11 @@ class WarmProcess:
         threads = _threads()
         datasets = None
         try:
-            session = self._spark.task_session(order.scope.execution)
-            datasets = SparkDatasets(session, order.scope, self._staging)
+            session = self._spark.task_session(order.scope.execution, order.session)
+            datasets = SparkDatasets(session, order.scope, self._staging, self._pinned, self._opened)
             ending = self._call(order.body, datasets, order.params)
+            if isinstance(ending, Returned) and not datasets.unfinished:
+                datasets.finish()
         except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
             traceback.print_exc()
             ending = BodyFailure(one_line(f"{type(error).__name__}: {explained(error)}"))
@@ -134,7 +161,10 @@ class WarmProcess:
             ending = BodyFailure(
                 f"the body went on although its write of {names} had failed. Let it raise, or write again"
             )
-        return Ended(ending, () if datasets is None else datasets.changed, self._spent(threads))
+        spent = self._spent(threads)
+        if datasets is None:
+            return Ended(ending, spent=spent)
+        return Ended(ending, datasets.changed, spent, datasets.gated, datasets.failed)
 
     def _staging(self) -> Sink:
         """Ask the worker for a sink and wait: the core first checks that the attempt is still ours."""
@@ -144,6 +174,28 @@ class WarmProcess:
         if sink is None:
             raise StoppedError("the attempt was stopped before it had written anything")
         return sink
+
+    def _pinned(self, path: str, identity: str) -> str:
+        """Tell the worker what an input is and wait for what the first attempt of this task has read there."""
+        if not self._channel.send(write_report(InputSeen(path, identity))):
+            raise StoppedError("the worker is gone")
+        pinned = self._inputs.get()
+        if pinned is None:
+            raise StoppedError("the attempt was stopped before it had read its input")
+        if pinned.trouble:
+            raise DatasetError(f"a record of what {path} is", pinned.trouble, "Try the task again once it answers")
+        return pinned.identity
+
+    def _opened(self, base: str, folder: str) -> tuple[tuple[str, Source], ...]:
+        """Ask the worker for a commit of the branch, or for those above it that a stream has to look at, and wait."""
+        if not self._channel.send(write_report(CommitsWanted(base, folder))):
+            raise StoppedError("the worker is gone")
+        opened = self._commits.get()
+        if opened is None:
+            raise StoppedError("the attempt was stopped before it had read its input")
+        if opened.trouble:
+            raise DatasetError(f"commit {base} below the input of this task", opened.trouble, "See the store's own log")
+        return opened.commits
 
     def _spent(self, threads: set[str]) -> str | None:
         """Return the reason why this process must run no other task; ``None``: it may."""

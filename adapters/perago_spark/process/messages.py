@@ -11,11 +11,12 @@ import pickle
 import socket
 import struct
 import threading
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from attrs import asdict, frozen
+from attrs import asdict, field, frozen
 
-from perago_core.ports import Sink
+from perago_core.ports import Sink, Source
 from perago_spark.api.datasets import DatasetScope
 
 _LENGTH: Final = struct.Struct(">Q")
@@ -25,11 +26,12 @@ LONGEST: Final = 128 << 20
 
 @frozen
 class RunTask:
-    """Run this task now."""
+    """Run this task now. ``session``: the id of its session, where Spark is on a server."""
 
     body: str
     params: str
     scope: DatasetScope
+    session: str
 
 
 @frozen
@@ -46,12 +48,47 @@ class Stop:
     reason: str
 
 
-Order: TypeAlias = RunTask | SinkGranted | Stop
+@frozen
+class InputPinned:
+    """What the first attempt of this task has read there; or why nobody can tell."""
+
+    identity: str
+    trouble: str = ""
+
+
+@frozen
+class CommitsOpened:
+    """The commits that were asked for, oldest first; or why they cannot be read."""
+
+    commits: tuple[tuple[str, Source], ...]
+    trouble: str = ""
+
+
+Order: TypeAlias = RunTask | SinkGranted | InputPinned | CommitsOpened | Stop
 
 
 @frozen
 class SinkWanted:
     """The body wants to write, and waits for a sink."""
+
+
+@frozen
+class InputSeen:
+    """The body wants to read an input from outside, and waits for what an earlier attempt has read there."""
+
+    path: str
+    identity: str
+
+
+@frozen
+class CommitsWanted:
+    """The body wants to read an earlier commit of its branch, and waits.
+
+    With a folder: those above it up to the task's input.
+    """
+
+    base: str
+    folder: str = ""
 
 
 @frozen
@@ -71,14 +108,19 @@ class BodyFailure:
 
 @frozen
 class Ended:
-    """The body is over. ``changed``: the folders it changed. ``spent``: why its process must not be used again."""
+    """The body is over. ``changed``: the folders it changed. ``spent``: why its process must not be used again.
+
+    ``gated``: of folders that passed gates, the digest of what was staged then. ``failed``: folders that did not pass.
+    """
 
     ending: Returned | BodyFailure
     changed: tuple[str, ...] = ()
     spent: str | None = None
+    gated: Mapping[str, str] = field(factory=dict[str, str])
+    failed: tuple[str, ...] = ()
 
 
-Report: TypeAlias = SinkWanted | Ended
+Report: TypeAlias = SinkWanted | InputSeen | CommitsWanted | Ended
 
 
 class Channel:
@@ -147,9 +189,24 @@ def read_report(payload: bytes) -> Report | None:
     except ValueError:
         return None
     match document:
-        case {"ending": {"output": str(output)}, "changed": [*changed], "spent": str() | None as spent}:
-            return Ended(Returned(output), tuple(changed), spent)
-        case {"ending": {"reason": str(reason), "terminal": bool(terminal)}, "spent": str() | None as spent}:
-            return Ended(BodyFailure(reason, terminal), (), spent)
+        case {
+            "ending": {"output": str(output)},
+            "changed": [*changed],
+            "spent": str() | None as spent,
+            "gated": {**gated},
+        }:
+            return Ended(
+                Returned(output), tuple(changed), spent, {str(key): str(value) for key, value in gated.items()}
+            )
+        case {
+            "ending": {"reason": str(reason), "terminal": bool(terminal)},
+            "spent": str() | None as spent,
+            "failed": [*failed],
+        }:
+            return Ended(BodyFailure(reason, terminal), (), spent, failed=tuple(map(str, failed)))
+        case {"path": str(path), "identity": str(identity)}:
+            return InputSeen(path, identity)
+        case {"base": str(base), "folder": str(folder)}:
+            return CommitsWanted(base, folder)
         case _:
             return SinkWanted() if document == {} else None

@@ -30,6 +30,7 @@ from typing import IO, Final
 
 from attrs import field, frozen
 
+from perago_spark.process.connect import end_jobs
 from perago_spark.process.java import java_environment
 from perago_spark.process.messages import Channel, Order, Report, read_report, write_order
 from perago_spark.process.settings import read_settings
@@ -166,6 +167,7 @@ class WarmBodies:
         self._keep = keep
         self._idle: list[WarmBody] = []
         self._all: set[WarmBody] = set()
+        self._ending: list[threading.Thread] = []
         self._lock = threading.Lock()
 
     def take(self) -> WarmBody:
@@ -198,6 +200,16 @@ class WarmBodies:
         with self._lock:
             self._all.discard(body)
 
+    def end_jobs(self, session: str) -> None:
+        """End what a killed body has left running on a Spark Connect server. Does not wait; ``close`` does."""
+        remote = read_settings(self._launch.settings).remote
+        if remote:
+            path = [str(Path(entry).absolute()) for entry in sys.path]
+            ending = threading.Thread(target=end_jobs, args=(remote, session, self._launch.environment, path))
+            ending.start()
+            with self._lock:
+                self._ending = [each for each in self._ending if each.is_alive()] + [ending]
+
     def close(self) -> None:
         """Kill all processes. A thread that waits for one is told that it is gone, and closes it."""
         with self._lock:
@@ -207,6 +219,8 @@ class WarmBodies:
             each.kill()
         for each in idle:
             self.discard(each)
+        for ending in tuple(self._ending):
+            ending.join()
 
     def running(self) -> tuple[int, ...]:
         """List the process ids of all bodies, busy or idle."""

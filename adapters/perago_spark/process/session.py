@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectedSession
 
+from perago_spark.process.connect import session_address
 from perago_spark.process.java import start_java
 from perago_spark.process.settings import TASK_DEFAULTS, SparkSettings, check_address, refused
 from perago_spark.source.data_source import PeragoSource
@@ -22,8 +23,8 @@ from perago_spark.source.data_source import PeragoSource
 class Spark(Protocol):
     """The Spark that a warm process keeps from one task to the next."""
 
-    def task_session(self, group: str) -> SparkSession:
-        """Make the session of one task, with nothing of an earlier one."""
+    def task_session(self, group: str, session: str) -> SparkSession:
+        """Make the session of one task, with nothing of an earlier one; on a server under this id."""
         ...
 
     def interrupt(self) -> None:
@@ -92,6 +93,9 @@ def _defaults(master: str, scratch: Path) -> dict[str, str]:
         "spark.python.task.killTimeout": "500ms",
         # A copy of a slow task does the work twice, and a denied commit counts as a failure of the task.
         "spark.speculation": "false",
+        # A stream's checkpoint is part of every commit, and what was before is in the commits before.
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.sql.streaming.asyncLogPurge.enabled": "false",
         **TASK_DEFAULTS,
     }
 
@@ -105,17 +109,18 @@ class OwnSpark:
         inner._jsparkSession.sharedState()  # noqa: SLF001  made now: it adds a setting of its own to Hadoop's
         self._hadoop = self._hadoop_settings()
 
-    def task_session(self, group: str) -> SparkSession:
-        """Make the session of one task and make it the one this thread finds.
+    def task_session(self, group: str, session: str) -> SparkSession:
+        """Make the session of one task and make it the one this thread finds. Here it needs no id.
 
         It must also be the session that ``SparkSession.builder.getOrCreate()`` gives to the body, which would otherwise
         change the settings of the session that all later tasks come from.
         """
-        session = self._base.newSession()
-        activate(session)
-        _make_default(session)
+        del session
+        made = self._base.newSession()
+        activate(made)
+        _make_default(made)
         self._base.sparkContext.setJobGroup(group, f"perago {group}", interruptOnCancel=True)
-        return session
+        return made
 
     def interrupt(self) -> None:
         """Cancel every job of this process."""
@@ -165,6 +170,11 @@ def is_connected(session: object) -> bool:
     return not isinstance(session, SparkSession)
 
 
+def sees_folders(session: SparkSession) -> bool:
+    """Whether the tasks of a Spark see the folders of this machine."""
+    return not is_connected(session) and str(session.sparkContext.master).startswith("local")
+
+
 def _make_default(session: SparkSession) -> None:
     """Make this the session that a builder gives, and threads without one."""
     inner: Any = session
@@ -180,26 +190,31 @@ def _make_default(session: SparkSession) -> None:
 
 
 class ConnectedSpark:
-    """A connection to a server. Killing this process does not end its jobs there; interrupting them does."""
+    """A connection to a server. Killing this process does not end its jobs there; interrupting them does.
+
+    Whoever kills it has them interrupted (``connect``); if that one is gone, the process does it before it ends.
+    """
 
     def __init__(self, settings: SparkSettings) -> None:
         check_address(settings.remote)
         self._conf = {**TASK_DEFAULTS, **settings.conf}
+        self._remote = settings.remote
         self._base = _connected(settings.remote)
         # For builders in a body: else theirs would start a Spark of its own in this process.
         os.environ.update(SPARK_REMOTE=settings.remote, SPARK_CONNECT_MODE_ENABLED="1")
         self._session: ConnectedSession | None = None
 
-    def task_session(self, group: str) -> SparkSession:
+    def task_session(self, group: str, session: str) -> SparkSession:
         """Make the session of one task, with the data source in it, and the one that a builder in the body returns."""
-        session = self._base.newSession()
+        # Under an id that whoever ends a killed body knows (``connect``).
+        made = _connected(session_address(self._remote, session))
         for key, value in self._conf.items():
-            session.conf.set(key, value)
-        session.addTag(f"perago-{group}")
-        session.dataSource.register(PeragoSource)
-        _make_remote_default(session)
-        self._session = session
-        return cast("SparkSession", session)
+            made.conf.set(key, value)
+        made.addTag(f"perago-{group}")
+        made.dataSource.register(PeragoSource)
+        _make_remote_default(made)
+        self._session = made
+        return cast("SparkSession", made)
 
     def interrupt(self) -> None:
         """Interrupt every operation of the task's session, on the server."""

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from attrs import asdict, field, frozen
 
 from perago_spark.errors import SparkUnavailableError
+from perago_spark.process.refused import refusals
 
 
 @frozen
@@ -29,6 +30,11 @@ class SparkSettings:
     master: str = "local[2,4]"
     conf: dict[str, str] = field(factory=dict[str, str], repr=False)
     remote: str = field(default="", repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        wrong = [f"[spark.conf] {each}" for each in refusals(self.conf)]
+        if wrong:
+            raise SparkUnavailableError("; ".join(wrong))
 
     def text(self) -> str:
         """Serialise them for another process."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeAlias, assert_never
 
@@ -17,15 +18,31 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, StagingWanted
 from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
-from perago_core.values import Attempt, CommitRef, Content, Operation
+from perago_core.values import Attempt, CommitRef, Content, Landed, Operation
 from perago_spark.api.datasets import DatasetScope
 from perago_spark.errors import SparkUnavailableError
-from perago_spark.format.seal import content_of, discrepancy
-from perago_spark.process.messages import BodyFailure, Ended, Returned, RunTask, SinkGranted, SinkWanted, Stop
+from perago_spark.format.seal import content_of, discrepancy, tree_digest
+from perago_spark.process.messages import (
+    BodyFailure,
+    CommitsOpened,
+    CommitsWanted,
+    Ended,
+    InputPinned,
+    InputSeen,
+    Returned,
+    RunTask,
+    SinkGranted,
+    SinkWanted,
+    Stop,
+)
 from perago_spark.process.pool import WarmBodies, WarmBody
 
 #: Called with each line that a body prints.
 Listener: TypeAlias = Callable[[Attempt, str], object]
+#: Keeps what the first attempt of a task has read of an input from outside, and returns that.
+Pin: TypeAlias = Callable[[Attempt, str, str], Answer[str]]
+#: Keeps what was staged of folders that did not pass their gates, for people to look at.
+Keep: TypeAlias = Callable[[Attempt, tuple[str, ...], str], object]
 #: Seconds that a message is waited for, however late it is.
 _LEAST: Final = 0.001
 
@@ -35,6 +52,12 @@ class Readable(Protocol):
 
     def read(self, repository: str, ref: CommitRef) -> Source:
         """Open a commit for reading."""
+        ...
+
+    def since(
+        self, repository: str, base: CommitRef, head: CommitRef, prefixes: tuple[str, ...]
+    ) -> Answer[tuple[Landed, ...] | None]:
+        """List what lies above a commit up to a head, newest first."""
         ...
 
 
@@ -59,7 +82,9 @@ class _Execution:
     until: float = 0.0
     cancelled: str | None = None
     changed: tuple[str, ...] = ()
+    gated: Mapping[str, str] = field(factory=dict[str, str])
     sink: Sink | None = None
+    session: str = field(factory=lambda: str(uuid.uuid4()))
     lock: threading.Lock = field(factory=threading.Lock)
 
 
@@ -78,12 +103,16 @@ class SparkWorkspace:
         *,
         grace: float = 1.0,
         listener: Listener = lambda _attempt, _line: None,
+        pin: Pin = lambda _attempt, _path, identity: Done(identity),
+        keep: Keep = lambda _attempt, _failed, _reason: None,
     ) -> None:
         self._store = store
         self._tasks = tasks
         self._bodies = bodies
         self._grace = grace
         self._listener = listener
+        self._pin = pin
+        self._keep = keep
         self._executions: dict[str, _Execution] = {}
 
     def accept(self, attempt: Attempt, task_name: str, params: str) -> None:
@@ -112,8 +141,8 @@ class SparkWorkspace:
         source = self._store.read(attempt.target.repository, attempt.input)
         read_only = attempt.read_only or execution.task.read_only
         maintenance = attempt.operation is Operation.MAINTENANCE
-        scope = DatasetScope(attempt.execution, source, execution.task.prefix, read_only, maintenance)
-        body.send(RunTask(execution.task.body, execution.params, scope))
+        scope = DatasetScope(attempt.execution, source, execution.task.prefix, read_only, maintenance, attempt.input)
+        body.send(RunTask(execution.task.body, execution.params, scope, execution.session))
         self._follow(execution, body)
         return self._wait(attempt, execution, body)
 
@@ -138,6 +167,10 @@ class SparkWorkspace:
             problem = discrepancy(listed.value)
             if problem is not None:
                 return NotDone(f"expected the files that the seals of {folder!r} name; found {problem}")
+            if folder in execution.gated and tree_digest(listed.value) != execution.gated[folder]:
+                return NotDone(
+                    f"expected {folder!r} as its gates saw it; found it changed since. Nothing was published"
+                )
         return Done(None, operations=len(execution.changed))
 
     def remove(self, attempt: Attempt) -> Answer[None]:
@@ -145,6 +178,7 @@ class SparkWorkspace:
         execution = self._executions.pop(attempt.execution, None)
         if execution is not None and execution.body is not None:
             self._bodies.discard(execution.body)
+            self._bodies.end_jobs(execution.session)
         return Done(None)
 
     def cancel(self, attempt: Attempt, reason: str) -> None:
@@ -194,8 +228,18 @@ class SparkWorkspace:
         match report:
             case SinkWanted() if execution.cancelled is None:
                 return Done(StagingWanted(attempt.execution))
-            case Ended(ending, changed, spent) if execution.cancelled is None:
-                execution.changed = changed
+            case InputSeen(path, identity) if execution.cancelled is None:
+                pinned = self._pin(attempt, path, identity)
+                answer = InputPinned(pinned.value) if isinstance(pinned, Done) else InputPinned("", pinned.reason)
+                body.send(answer)
+                return self._wait(attempt, execution, body)
+            case CommitsWanted() as wanted if execution.cancelled is None:
+                body.send(self._opened(attempt, wanted))
+                return self._wait(attempt, execution, body)
+            case Ended(ending, changed, spent, gated, failed) if execution.cancelled is None:
+                execution.changed, execution.gated = changed, gated
+                if failed and isinstance(ending, BodyFailure):
+                    self._keep(attempt, failed, ending.reason)
                 if spent is not None:
                     self._listener(attempt, f"another process takes the next task: {spent}")
                 self._let_go(execution, body, keep=spent is None)
@@ -205,6 +249,19 @@ class SparkWorkspace:
         if execution.cancelled is not None:
             return Done(BodyFailed(attempt.execution, one_line(f"the body was stopped: {execution.cancelled}")))
         return Unknown("the process of the body is gone, or sent a malformed message")
+
+    def _opened(self, attempt: Attempt, wanted: CommitsWanted) -> CommitsOpened:
+        """Open an earlier commit of the branch, or all above it up to the input, for a stream."""
+        repository, base = attempt.target.repository, CommitRef(wanted.base)
+        if not wanted.folder:
+            return CommitsOpened(((wanted.base, self._store.read(repository, base)),))
+        found = self._store.since(repository, base, attempt.input, (wanted.folder,))
+        if not isinstance(found, Done):
+            return CommitsOpened((), found.reason)
+        if found.value is None:
+            return CommitsOpened((), "one that is not below it, or too far")
+        refs = [each.commit.ref for each in reversed(found.value)]
+        return CommitsOpened(tuple((ref, self._store.read(repository, ref)) for ref in refs))
 
     def _compared(self, attempt: Attempt, execution: _Execution) -> Content | None:
         """Compare the rows of what maintenance has changed with those that were there; ``None``: that cannot be done.
@@ -232,6 +289,7 @@ class SparkWorkspace:
             self._bodies.give_back(body)
         else:
             self._bodies.discard(body)
+            self._bodies.end_jobs(execution.session)
 
 
 def _event(attempt: Attempt, ending: Returned | BodyFailure, *, changed: bool, content: Content | None) -> BodyEvent:

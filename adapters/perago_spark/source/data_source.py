@@ -12,38 +12,49 @@ object on the staging branch, one is run twice by speculation, and the save succ
 
 ``commit`` may run twice and ``abort`` may run after it, or while tasks still write: the first gives the same staging
 branch each time, the second does nothing. What losers have uploaded is linked nowhere and vanishes with the staging.
+
+Streams: a query reads what was added to a data set since the commit that its checkpoint names, and each of its batches
+is a write of its own. A writer is made anew for each commit, so who it is comes from options and the batch alone.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import IO, Any, Final
+from typing import Any, Final, cast
 
+from attrs import evolve
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas import types as conversion
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StructType
 
 from perago_core.ports import Source
-from perago_spark.errors import DatasetError, value_or_raise
-from perago_spark.format import layout
-from perago_spark.format.arrow import Batch, Schema, freeze_imports, pa, pq
-from perago_spark.format.parquet import UploadedFile, Uploads, repeated, row_group_ranges
+from perago_spark.errors import DatasetError
+from perago_spark.format import codec, layout, reading
+from perago_spark.format.arrow import Batch, Footer, Schema, freeze_imports
+from perago_spark.format.parquet import UploadedFile, Uploads, row_group_ranges
 from perago_spark.format.pruning import may_match
 from perago_spark.format.schema import plain_schema, selected
 from perago_spark.format.seal import DataFile, Dataset, Range, dataset_of, make_seal
 from perago_spark.source import staging
-from perago_spark.source.options import FORMAT, ReadPlace, WritePlace, read_place, write_place
+from perago_spark.source.options import (
+    FORMAT,
+    ReadPlace,
+    StreamPlace,
+    WritePlace,
+    read_place,
+    stream_place,
+    write_place,
+)
+from perago_spark.versions import STREAMS_ARROW, StreamArrowWriter, from_arrow_schema, to_arrow_schema
 
 
 class PeragoSource(DataSource):
@@ -56,19 +67,33 @@ class PeragoSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that will be read."""
-        return schema_of(read_place(self.options))
+        return schema_of(self.read_place())
 
     def reader(self, schema: StructType) -> PeragoReader:
         """Make a reader."""
-        return PeragoReader(read_place(self.options), schema)
+        return PeragoReader(self.read_place(), schema)
+
+    def read_place(self) -> ReadPlace:
+        """Return what is to be read, as the options say."""
+        return read_place(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> PeragoWriter:  # noqa: FBT001  Spark's signature
         """Make a writer; nothing is changed yet."""
         return PeragoWriter(write_place(self.options), plain_schema(schema.json()), overwrite=overwrite)
 
+    def streamReader(self, schema: StructType) -> PeragoStreamReader:  # noqa: N802  Spark's name
+        """Make a reader of what a query has not read yet."""
+        return PeragoStreamReader(stream_place(self.options), schema)
 
-#: Spark's own way from its types to Arrow's, whose types nobody knows.
-_conversion: Any = conversion
+    def streamWriter(self, schema: StructType, overwrite: bool) -> PeragoStreamWriter:  # noqa: FBT001, N802  as above
+        """Make a writer of batches; nothing is changed yet."""
+        if not STREAMS_ARROW:
+            raise DatasetError(
+                "Spark 4.1 or newer, whose streams hand over Arrow batches", "an older one", "Use foreachBatch"
+            )
+        return PeragoStreamWriter(write_place(self.options), plain_schema(schema.json()), overwrite=overwrite)
+
+
 #: Bytes that one task reads: small files are taken together, and a small data set still has a few tasks.
 _LEAST: Final = 1 << 20
 _MOST: Final = 64 << 20
@@ -101,30 +126,17 @@ class PeragoReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Batch]:
         """Read the files of one task."""
         assert isinstance(partition, Files)
-        schema = _conversion.to_arrow_schema(self._schema, timezone="UTC")
+        schema = to_arrow_schema(self._schema)
         freeze_imports()
         for each in partition.files:
-            with _opened(self._place.source, each.path) as stream:
-                # Others may have let Spark write points in time as 96 bits, which hold more than nanoseconds can.
-                yield from self._batches(pq.ParquetFile(stream, coerce_int96_timestamp_unit="us"), each, schema)
+            with reading.opened(self._place.source, each.path) as stream:
+                yield from reading.batches(stream, each, schema, self._place.text, self._may_hold)
+
+    def _may_hold(self, footer: Footer, group: int) -> bool:
+        return self._may_match(row_group_ranges(footer, group), {})
 
     def _may_match(self, ranges: Mapping[str, Range], partition: Mapping[str, Any]) -> bool:
         return may_match(self._place.conditions, self._kinds, ranges, partition)
-
-    def _batches(self, file: Any, known: DataFile, schema: Schema) -> Iterator[Batch]:  # noqa: ANN401  pyarrow
-        wanted = [name for name in schema.names if name not in known.partition]
-        footer = file.metadata
-        groups = [
-            number for number in range(footer.num_row_groups) if self._may_match(row_group_ranges(footer, number), {})
-        ]
-        for batch in file.iter_batches(row_groups=groups, columns=wanted):
-            columns = [
-                repeated(known.partition[each.name], each.type, batch.num_rows)
-                if each.name in known.partition
-                else batch.column(each.name).cast(each.type)
-                for each in schema
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def schema_of(place: ReadPlace) -> StructType:
@@ -136,31 +148,21 @@ def schema_of(place: ReadPlace) -> StructType:
             "nothing there in the commit this task starts from",
             "Correct the name, or let an earlier task write it",
         )
-    text = dataset.seals[-1].schema if dataset.seals else _schema_of_files(place.source, dataset)
+    text = dataset.seals[-1].schema if dataset.seals else _schema_of_files(place, dataset)
     if place.columns is not None:
         text = selected(text, place.columns, place.folder)
     return StructType.fromJson(json.loads(text))
 
 
-def _schema_of_files(source: Source, dataset: Dataset) -> str:
-    first = dataset.files[0]
-    with _opened(source, first.path) as stream:
-        found: StructType = _conversion.from_arrow_schema(pq.read_schema(stream))
-    for name in first.partition:
-        found = found.add(name, StringType())
+def _schema_of_files(place: ReadPlace, dataset: Dataset) -> str:
+    if place.schema:
+        return plain_schema(place.schema)
+    found = from_arrow_schema(reading.file_schema(place.source, dataset, place.text))
     return plain_schema(found.json())
 
 
-def _opened(source: Source, path: str) -> IO[bytes]:
-    """Open an object for random access, as Parquet needs; a stream that cannot seek is spooled to disk."""
-    stream: IO[bytes] = value_or_raise(source.get(path))
-    if stream.seekable():
-        return stream
-    spool = tempfile.TemporaryFile()  # noqa: SIM115  closed by whoever reads it
-    with stream:
-        shutil.copyfileobj(stream, spool, 1 << 20)
-    spool.seek(0)
-    return spool
+def _arrow_schema(schema: str) -> Schema:
+    return to_arrow_schema(StructType.fromJson(json.loads(schema)))
 
 
 def _distributed(files: list[DataFile]) -> list[InputPartition]:
@@ -188,9 +190,10 @@ class PeragoWriter(DataSourceArrowWriter):
 
     def __init__(self, place: WritePlace, schema: str, *, overwrite: bool) -> None:
         self._place = place
-        self._schema = schema
         self._overwrite = overwrite
-        staging.check(place, schema, overwrite=overwrite)
+        if place.format != layout.PARQUET:
+            codec.check_columns(place.format, _arrow_schema(schema), place.folder)
+        self._schema = staging.check(place, schema, overwrite=overwrite)
 
     def write(self, iterator: Iterator[Batch]) -> Uploaded:
         """Upload the rows of one task attempt, under names of its own."""
@@ -201,7 +204,12 @@ class PeragoWriter(DataSourceArrowWriter):
             self._place.sink,
             self._place.folder,
             self._place.partition_by,
-            lambda: layout.file_name(task.partitionId(), self._place.write, task.taskAttemptId(), next(numbers)),
+            lambda: layout.file_name(
+                task.partitionId(), self._place.write, task.taskAttemptId(), next(numbers), self._place.format
+            ),
+            format=self._place.format,
+            most_rows=self._place.most_rows,
+            compression=self._place.compression,
         )
         written = uploads.write(iterator)
         freeze_imports()
@@ -215,6 +223,97 @@ class PeragoWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing. Other attempts may still be uploading, and the list is not what has been uploaded."""
+
+
+#: Spark's own name for the batch that a task works for.
+_BATCH: Final = "streaming.sql.batchId"
+
+
+class AddedFiles(Files):
+    """Files that one task reads, and the commit they are read from: a later one may have them no more."""
+
+    def __init__(self, source: Source, files: tuple[DataFile, ...]) -> None:
+        super().__init__(files)
+        self.source = source
+
+
+class PeragoStreamReader(DataSourceStreamReader):
+    """Spark's stream of what is added to one data set. An offset is the commit up to which it was read."""
+
+    def __init__(self, place: StreamPlace, schema: StructType) -> None:
+        self._place = place
+        self._schema = schema
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802  Spark's name
+        """Return where a query begins that has read nothing."""
+        return self._offset("")
+
+    def latestOffset(self) -> dict[str, str]:  # type: ignore[override]  # noqa: N802  the form that every Spark takes
+        """Return where this run ends: the commit that the task reads, or its start if nothing was added."""
+        return self._offset(self._place.unread.end)
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """Distribute the files that were added over tasks."""
+        unread = self._place.unread
+        if start == end:  # Spark asks so when it goes on from a checkpoint, to see that it may
+            return [AddedFiles(self._place.place.source, ())]
+        if (start, end) != (self._offset(unread.start), self._offset(unread.end)):
+            raise DatasetError(
+                f"a query that stands at commit {unread.start or '(none)'}",
+                f"one that stands at {start.get('commit') or '(none)'}",
+                "Give ws.stream(..., query=NAME) the name that ws.run_query runs",
+            )
+        found = [
+            AddedFiles(each.after, cast("Files", task).files)
+            for each in unread.steps
+            for task in _distributed(list(each.files(unread.folder)))
+        ]
+        return found or [AddedFiles(self._place.place.source, ())]
+
+    def read(self, partition: InputPartition) -> Iterator[Batch]:
+        """Read the files of one task."""
+        assert isinstance(partition, AddedFiles)
+        schema = to_arrow_schema(self._schema)
+        freeze_imports()
+        for each in partition.files:
+            with reading.opened(partition.source, each.path) as stream:
+                yield from reading.batches(stream, each, schema, self._place.place.text, lambda _footer, _group: True)
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Do nothing: how far a query is stands in its checkpoint, and counts once that is published."""
+
+    def stop(self) -> None:
+        """Do nothing: nothing is held open."""
+
+    def _offset(self, commit: str) -> dict[str, str]:
+        return {"folder": self._place.unread.folder, "commit": commit}
+
+
+class PeragoStreamWriter(StreamArrowWriter):
+    """Spark's writer of a query's batches: each is one write, which its number tells from the others of the task."""
+
+    def __init__(self, place: WritePlace, schema: str, *, overwrite: bool) -> None:
+        self._place = place
+        self._schema = schema
+        self._overwrite = overwrite
+
+    def write(self, iterator: Iterator[Batch]) -> Uploaded:
+        """Upload the rows of one task attempt."""
+        task = TaskContext.get()
+        batch = None if task is None else task.getLocalProperty(_BATCH)
+        assert batch is not None, "Spark tells tasks of a stream which batch they work for"
+        return self._writer(int(batch)).write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Link what the winners of this batch have put, and seal it."""
+        self._writer(batchId).commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
+        """Do nothing, as for a write of a task."""
+
+    def _writer(self, batch: int) -> PeragoWriter:
+        place = evolve(self._place, write=f"{self._place.write}-{batch}")
+        return PeragoWriter(place, self._schema, overwrite=self._overwrite)
 
 
 def _written(message: WriterCommitMessage | None) -> tuple[UploadedFile, ...]:

@@ -47,7 +47,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 _FILE: Final = re.compile(r"part-(?P<task>\d+)-(?P<job>[0-9a-f-]{36})[.-]c(?P<number>\d+)(?:\.[a-z0-9]+)?\.parquet")
 _COMMITTED: Final = "_SUCCESS"
-_OPTIONS: Final = {
+#: What a job must be committed by, whatever else is set.
+OPTIONS: Final = {
     # The other one moves the files of each task at once, and leaves them if the job then fails.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
@@ -74,14 +75,14 @@ class _File:
 def write(frame: DataFrame, place: WritePlace, *, overwrite: bool) -> None:
     """Write a frame and stage it."""
     schema = plain_schema(frame.schema.json())
-    staging.check(place, schema, overwrite=overwrite)
+    columns = staging.check(place, schema, overwrite=overwrite)
     with area_of(place.sink, place.folder, place.write) as answer:
         area: Area = value_or_raise(answer)
-        files, footers = check_job(area, place.folder, _save(frame, area, place.partition_by))
+        files, footers = check_job(area, place.folder, _save(frame, area, place))
         stored = _in_threads(lambda each: _taken_over(area, each, place), files)
     known = columns_of(schema)
     sealed = [_described(*each, known) for each in zip(files, stored, footers, strict=True)]
-    seal = make_seal(place.write, schema, place.partition_by, sealed)
+    seal = make_seal(place.write, columns, place.partition_by, sealed)
     staging.stage(place, seal, tuple(stored), overwrite=overwrite)
 
 
@@ -95,14 +96,16 @@ def check_job(area: Area, folder: str, rows: int) -> tuple[list[_File], list[Foo
     return files, footers
 
 
-def _save(frame: DataFrame, area: Area, partition_by: tuple[str, ...]) -> int:
+def _save(frame: DataFrame, area: Area, place: WritePlace) -> int:
     """Have Spark write; return its count of rows, each counted once however often a task was run."""
     from pyspark.sql import Observation  # noqa: PLC0415  importable without Spark
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  Spark's custom; as above
 
     counted = Observation()
     writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.mode("error")
-    writer.partitionBy(*partition_by).options(**_OPTIONS, **area.options).parquet(area.uri)
+    if place.most_rows:
+        writer = writer.option("maxRecordsPerFile", place.most_rows)
+    writer.partitionBy(*place.partition_by).options(**OPTIONS, **area.options).parquet(area.uri)
     return int(counted.get["rows"])
 
 

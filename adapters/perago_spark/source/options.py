@@ -12,12 +12,13 @@ import pickle
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_core.ports import Sink, Source
 from perago_spark.errors import DatasetError
 from perago_spark.format.layout import checked_write
 from perago_spark.format.pruning import Condition
+from perago_spark.streams.changes import Unread
 
 FORMAT: Final = "perago"
 _HELP: Final = "Use .options(**ReadPlace(...).options()) or .options(**WritePlace(...).options()) of perago_spark"
@@ -25,12 +26,17 @@ _HELP: Final = "Use .options(**ReadPlace(...).options()) or .options(**WritePlac
 
 @frozen
 class ReadPlace:
-    """One data set of one commit. Files that cannot hold rows which meet the conditions are not read."""
+    """One data set of one commit. Files that cannot hold rows which meet the conditions are not read.
+
+    ``schema``: the columns of files without a seal, as Spark's JSON; ``text``: how such files of text are read.
+    """
 
     source: Source
     folder: str
     columns: tuple[str, ...] | None = None
     conditions: tuple[Condition, ...] = ()
+    schema: str = ""
+    text: dict[str, str] = field(factory=dict[str, str])
 
     def options(self) -> dict[str, str]:
         """Encode it as options."""
@@ -38,8 +44,22 @@ class ReadPlace:
             "sourceToken": _pickled(self.source),
             "folder": self.folder,
             "conditions": _pickled(self.conditions),  # a day is to arrive as a day, and text as text
+            "columnsOfFiles": self.schema,
+            "text": json.dumps(self.text),
         }
         return options if self.columns is None else {**options, "columns": json.dumps(self.columns)}
+
+
+@frozen
+class StreamPlace:
+    """What a streaming query has not read of one data set. Its columns are those of the newest commit."""
+
+    place: ReadPlace
+    unread: Unread
+
+    def options(self) -> dict[str, str]:
+        """Encode it as options."""
+        return {**self.place.options(), "unreadToken": _pickled(self.unread)}
 
 
 @frozen
@@ -47,7 +67,8 @@ class WritePlace:
     """One write to one data set of one staging name. ``source`` is the commit the staging name began at.
 
     ``preserving``: the rows must be those that were there; only their files are others. ``by_partition``: the rows of
-    every partition value among those written replace what was there; other partitions stay.
+    every partition value among those written replace what was there; other partitions stay. ``merge_schema``: columns
+    that the data set lacks are added to it. ``most_rows``: rows that one file may have, 0 for any number.
     """
 
     source: Source
@@ -57,6 +78,10 @@ class WritePlace:
     partition_by: tuple[str, ...] = ()
     preserving: bool = False
     by_partition: bool = False
+    merge_schema: bool = False
+    format: str = "parquet"
+    most_rows: int = 0
+    compression: str = "snappy"
 
     def options(self) -> dict[str, str]:
         """Encode it as options."""
@@ -68,7 +93,23 @@ class WritePlace:
             "partitionBy": json.dumps(self.partition_by),
             "preserving": json.dumps(self.preserving),
             "byPartition": json.dumps(self.by_partition),
+            "mergeSchema": json.dumps(self.merge_schema),
+            "fileFormat": self.format,
+            "mostRows": json.dumps(self.most_rows),
+            "codec": self.compression,
         }
+
+
+#: How files of text are read, by Spark's own names.
+_TEXT: Final = ("sep", "header")
+
+
+def text_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options of text files unchanged; refuse one that would be ignored."""
+    unknown = sorted(set(options) - set(_TEXT))
+    if unknown:
+        raise DatasetError(f"options of {', '.join(_TEXT)}", ", ".join(unknown), "Leave it out: it has no effect")
+    return dict(options)
 
 
 def read_place(options: Mapping[str, str]) -> ReadPlace:
@@ -79,7 +120,14 @@ def read_place(options: Mapping[str, str]) -> ReadPlace:
         _needed(options, "folder"),
         None if columns is None else tuple(json.loads(columns)),
         _unpickled(options["conditions"]) if "conditions" in options else (),
+        options.get("columnsOfFiles", ""),
+        json.loads(options.get("text", "{}")),
     )
+
+
+def stream_place(options: Mapping[str, str]) -> StreamPlace:
+    """Decode the options of a stream."""
+    return StreamPlace(read_place(options), _unpickled(_needed(options, "unreadToken")))
 
 
 def write_place(options: Mapping[str, str]) -> WritePlace:
@@ -92,6 +140,10 @@ def write_place(options: Mapping[str, str]) -> WritePlace:
         tuple(json.loads(options.get("partitionBy", "[]"))),
         json.loads(options.get("preserving", "false")),
         json.loads(options.get("byPartition", "false")),
+        json.loads(options.get("mergeSchema", "false")),
+        options.get("fileFormat", "parquet"),
+        json.loads(options.get("mostRows", "0")),
+        options.get("codec", "snappy"),
     )
 
 

@@ -14,13 +14,13 @@ from perago_core.ports import Stored
 from perago_spark.errors import DatasetError, value_or_raise
 from perago_spark.format import layout
 from perago_spark.format.compaction import check_preserved
-from perago_spark.format.schema import check_append, check_partitioning
+from perago_spark.format.schema import check_append, check_partitioning, merged_schema
 from perago_spark.format.seal import DataFile, Dataset, Seal, combined, dataset_of, total
 from perago_spark.source.options import WritePlace
 
 
-def check(place: WritePlace, schema: str, *, overwrite: bool) -> None:
-    """Refuse what cannot become a data set, before a single row is written."""
+def check(place: WritePlace, schema: str, *, overwrite: bool) -> str:
+    """Refuse what cannot become a data set, before a single row is written; return the columns it will have."""
     check_partitioning(schema, place.partition_by, place.folder)
     if place.by_partition and not place.partition_by:
         raise DatasetError(
@@ -29,7 +29,7 @@ def check(place: WritePlace, schema: str, *, overwrite: bool) -> None:
             "Name the columns, or write with mode='overwrite'",
         )
     if overwrite:
-        return
+        return schema
     before = dataset_of(place.source, place.folder)
     if before.data and not before.seals:
         raise DatasetError(
@@ -37,14 +37,31 @@ def check(place: WritePlace, schema: str, *, overwrite: bool) -> None:
             f"{len(before.data)} file(s) without one",
             "Read it and write it once with mode='overwrite'",
         )
+    _check_format(place, before.data)
+    columns = schema
     for seal in before.seals:
-        check_append(seal.schema, schema, place.folder)
+        if place.merge_schema:
+            columns = merged_schema(seal.schema, schema, place.folder)
+        else:
+            check_append(seal.schema, schema, place.folder)
         if seal.partition_by != place.partition_by:
             raise DatasetError(
                 f"partition_by={list(seal.partition_by)} as {place.folder!r} has it",
                 f"{list(place.partition_by)}",
                 "Partition the same way, or write with mode='overwrite'",
             )
+    return columns
+
+
+def _check_format(place: WritePlace, listed: Iterable[Stored]) -> None:
+    """Refuse to add files of another format: whoever reads the folder would take them for what they are not."""
+    others = {layout.format_of(each.path) for each in listed if layout.is_data(each.path)} - {place.format}
+    if others:
+        raise DatasetError(
+            f"format={min(others)!r} as {place.folder!r} has it",
+            repr(place.format),
+            "Write the same format, or write with mode='overwrite'",
+        )
 
 
 def stage(place: WritePlace, seal: Seal, stored: tuple[Stored, ...], *, overwrite: bool) -> None:
@@ -53,10 +70,12 @@ def stage(place: WritePlace, seal: Seal, stored: tuple[Stored, ...], *, overwrit
     before = dataset_of(place.source, place.folder)
     name, mark = f"{place.folder}{seal.name}", f"{place.folder}{layout.MARK}"
     gone: tuple[str, ...] = ()
-    smaller: tuple[Seal, ...] = ()
+    resealed: tuple[Seal, ...] = ()
     if place.by_partition:
         _check_only_write(place, before, staged)
-        gone, smaller = _without(before, {each.folder for each in seal.files})
+    if not overwrite:
+        replaced = {each.folder for each in seal.files} if place.by_partition else set[str]()
+        gone, resealed = _resealed(before, replaced, seal.schema)
     if place.preserving:
         check_preserved(before, seal)
     elif _changes_nothing(seal, before, staged, overwrite=overwrite, by_partition=place.by_partition):
@@ -65,29 +84,32 @@ def stage(place: WritePlace, seal: Seal, stored: tuple[Stored, ...], *, overwrit
         ours = {each.path for each in stored} | {name, mark}
         gone = tuple(each.path for each in staged if each.path not in ours)
     else:
-        _check_kind(place, seal, staged)
+        _check_kind(place, seal, tuple(each for each in staged if each.path not in gone))
     value_or_raise(place.sink.link(stored, gone))
     if (overwrite or gone) and before:
         value_or_raise(place.sink.seal(mark, place.write.encode()))
-    for each in smaller:
+    for each in resealed:
         value_or_raise(place.sink.seal(f"{place.folder}{each.name}", each.document()))
     # Last, because a seal says that all it names is there.
     value_or_raise(place.sink.seal(name, seal.document()))
 
 
-def _without(before: Dataset, folders: set[str]) -> tuple[tuple[str, ...], tuple[Seal, ...]]:
-    """Return the paths that go with these partitions, and the seals of those writes of which a part stays."""
+def _resealed(before: Dataset, folders: set[str], schema: str) -> tuple[tuple[str, ...], tuple[Seal, ...]]:
+    """Return the paths that go with these partitions, and new seals: of what stays of a write, or of new columns.
+
+    A data set has one list of columns: those that are added are added to every seal, and no file is written again.
+    """
     gone: list[str] = []
-    smaller: list[Seal] = []
+    changed: list[Seal] = []
     for seal in before.seals:
         kept = tuple(each for each in seal.files if each.folder not in folders)
-        if len(kept) == len(seal.files):
+        if len(kept) == len(seal.files) and seal.schema == schema:
             continue
         gone += [each.path for each in seal.files if each.folder in folders]
         gone.append(f"{before.folder}{seal.name}")
         if kept:
-            smaller.append(evolve(seal, files=kept))
-    return tuple(gone), tuple(smaller)
+            changed.append(evolve(seal, files=kept, schema=schema))
+    return tuple(gone), tuple(changed)
 
 
 def _check_only_write(place: WritePlace, before: Dataset, staged: tuple[Stored, ...]) -> None:
@@ -130,6 +152,7 @@ def _changes_nothing(
 
 def _check_kind(place: WritePlace, seal: Seal, staged: tuple[Stored, ...]) -> None:
     """Refuse to add rows of another kind to what an earlier write of the same task has staged."""
+    _check_format(place, staged)
     others = (layout.seal_of(each.path) for each in staged)
     if any(each is not None and each.kind != seal.name.kind for each in others):
         raise DatasetError(

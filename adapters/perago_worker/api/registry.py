@@ -8,9 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from attrs import evolve
+
+from perago_core.values import OnConflict
 from perago_worker.api.errors import TaskDefinitionError, said
-from perago_worker.api.task import TaskDefinition, definition_of
-from perago_worker.config.settings import Settings
+from perago_worker.api.task import TaskDefinition, definition_of, require_folder
+from perago_worker.config.settings import PipelineSettings, Settings
 
 
 class Registry(Mapping[str, TaskDefinition]):
@@ -59,7 +62,39 @@ def load_tasks(settings: Settings, project: Path) -> Registry:
     folder = str(project)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    return Registry.of_modules(*settings.tasks)
+    return _shared(settings, Registry.of_modules(*settings.tasks))
+
+
+def _shared(settings: Settings, tasks: Registry) -> Registry:
+    """Give the tasks of each pipeline the reads and writes that the pipeline declares, unless they have their own."""
+    given: dict[str, tuple[str, PipelineSettings]] = {}
+    found = dict(tasks)
+    for name, pipeline in settings.pipelines.items():
+        for each in {step.task for step in pipeline.all_steps if pipeline.reads or pipeline.writes}:
+            if each not in tasks or tasks[each].scope is not None or tasks[each].workspace is None:
+                continue
+            other, known = given.setdefault(each, (name, pipeline))
+            if known.sharing != pipeline.sharing:
+                raise TaskDefinitionError(
+                    f"task {each!r} gets reads and writes from pipeline {other} and others from {name}. Declare them "
+                    "in its Workspace, or take a task for each"
+                )
+            found[each] = _with_scope(tasks[each], pipeline)
+    return Registry(found)
+
+
+def _with_scope(definition: TaskDefinition, pipeline: PipelineSettings) -> TaskDefinition:
+    workspace = definition.workspace
+    assert workspace is not None
+    writes = None if workspace.read_only else pipeline.writes
+    reads = (*pipeline.reads, *pipeline.writes) if workspace.read_only else pipeline.reads
+    shared = evolve(
+        definition,
+        workspace=evolve(workspace, reads=reads, writes=writes),
+        on_conflict=OnConflict(pipeline.on_conflict or definition.on_conflict),
+    )
+    require_folder(shared)
+    return shared
 
 
 def _import(name: str) -> ModuleType:

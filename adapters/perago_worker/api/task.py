@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 
 from attrs import field, frozen
 
-from perago_core.values import OnAbandoned, Operation
+from perago_core.values import OnAbandoned, OnConflict, Operation, Scope
 from perago_worker.api.errors import TaskDefinitionError
 from perago_worker.api.guardrails import Guardrail
 from perago_worker.api.schema import input_schema, output_schema
@@ -47,6 +47,12 @@ def _guardrails(checks: Sequence[Guardrail]) -> tuple[Guardrail, ...]:
     return tuple(checks)
 
 
+def _prefixes(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(given, str):
+        raise TaskDefinitionError(f"reads and writes want a list of folders, like ['sales/raw']; found {given!r}")
+    return None if given is None else tuple(_prefix(each) for each in given)
+
+
 def _prefix(given: str) -> str:
     """Read a prefix as a folder: ``sales`` and ``/sales/`` are the same, and neither is ``sales-2024``."""
     inner = given.strip("/")
@@ -57,18 +63,62 @@ def _prefix(given: str) -> str:
     return f"{inner}/" if inner else ""
 
 
+def _folders(given: Sequence[str]) -> tuple[str, ...]:
+    """Read names of further targets. Each is a folder of the workspace, so it is a name and no path."""
+    names = tuple(given)
+    if isinstance(given, str) or len(set(names)) != len(names) or not all(map(_NAME.fullmatch, names)):
+        raise TaskDefinitionError(
+            f"targets wants names from [targets] of perago.toml, each once, like ['reports']; found {given!r}. Mend it"
+        )
+    return names
+
+
 @frozen
 class Workspace:
     """The part of the branch a task works on, as a local folder. Nothing outside the prefix is seen or changed.
 
     ``read_only``: the task fails if the folder is not afterwards what it was. ``pre`` is checked before the body and a
     violation is terminal (S-36); ``post`` is checked after it, and a violation fails the attempt.
+
+    ``reads`` and ``writes``: folders of the branch. Who declares them shares the branch with others that do: it sees
+    these and nothing else, a change anywhere but in ``writes`` fails the attempt, and it is published also onto what
+    others have published since, as long as none of these was changed. What is written may be read as well.
+    ``targets``: names from ``[targets]`` of perago.toml. The whole branch of each is a folder of that name in the
+    workspace, as it is when the attempt begins, and what the body changes there is published to it: in one step with
+    all the others, or not at all.
     """
 
     prefix: str = field(default="", converter=_prefix)
     read_only: bool = False
     pre: tuple[Guardrail, ...] = field(default=(), converter=_guardrails)
     post: tuple[Guardrail, ...] = field(default=(), converter=_guardrails)
+    targets: tuple[str, ...] = field(default=(), converter=_folders)
+    reads: tuple[str, ...] | None = field(default=None, converter=_prefixes)
+    writes: tuple[str, ...] | None = field(default=None, converter=_prefixes)
+
+    def __attrs_post_init__(self) -> None:
+        for each in (*(self.reads or ()), *(self.writes or ())):
+            if not each.startswith(self.prefix):
+                raise TaskDefinitionError(
+                    f"reads and writes want folders inside the workspace's prefix {self.prefix!r}; found {each!r}. "
+                    "Name them from the root of the branch, or leave the prefix out"
+                )
+        if self.read_only and self.writes:
+            raise TaskDefinitionError(
+                f"a read-only workspace writes nothing; found writes={list(self.writes)}. Leave one of the two out"
+            )
+
+    @property
+    def scope(self) -> Scope | None:
+        """Return what is declared to be read and written; ``None``: nothing is."""
+        if self.reads is None and self.writes is None:
+            return None
+        return Scope(self.reads or (), self.writes or ())
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return the folders of the branch that a body sees."""
+        return (self.prefix,) if self.scope is None else self.scope.prefixes
 
 
 @frozen
@@ -89,6 +139,12 @@ class TaskDefinition:
     operation: Operation
     over_maintenance: bool = False
     on_abandoned: OnAbandoned = OnAbandoned.ADOPT
+    on_conflict: OnConflict = OnConflict.RERUN
+
+    @property
+    def scope(self) -> Scope | None:
+        """Return what it declares to read and to write of a branch that others write to as well."""
+        return None if self.workspace is None else self.workspace.scope
 
     @property
     def module(self) -> str:
@@ -125,6 +181,7 @@ def task(
     operation: Operation | Literal["logical", "maintenance"] = Operation.LOGICAL,
     over_maintenance: bool = False,
     on_abandoned: OnAbandoned | Literal["adopt", "replace"] = OnAbandoned.ADOPT,
+    on_conflict: OnConflict | Literal["rerun", "fail"] = OnConflict.RERUN,
 ) -> Callable[[F], F]:
     """Declare a function as a task. It stays the function it was.
 
@@ -140,6 +197,10 @@ def task(
     ``on_abandoned``: what an attempt does that finds what an earlier one of its task has published and did not come to
     report. ``"adopt"`` reports it, and the body does not run again; ``"replace"`` computes anew and replaces it, for a
     body whose later result is the better one. Under the policy ``soft`` it is always replaced.
+
+    ``on_conflict``: what becomes of work whose ``reads`` or ``writes`` (see ``Workspace``) somebody else has changed
+    meanwhile. ``"rerun"`` fails the attempt, and the next one begins at the newest accepted commit; ``"fail"`` fails
+    for good, and names the paths and who wrote them.
     """
     if not _NAME.fullmatch(name):
         raise TaskDefinitionError(
@@ -162,6 +223,11 @@ def task(
             f"task {name!r}: on_abandoned wants 'adopt' or 'replace'; found {on_abandoned!r}. Choose one"
         )
 
+    if on_conflict not in {*OnConflict, *(each.value for each in OnConflict)}:
+        raise TaskDefinitionError(
+            f"task {name!r}: on_conflict wants 'rerun' or 'fail'; found {on_conflict!r}. Choose one"
+        )
+
     def declare(function: F) -> F:
         signature = signature_of(function, name, has_workspace=workspace is not None)
         if kind is Operation.MAINTENANCE and signature.kind in {None, FOLDER}:
@@ -169,6 +235,13 @@ def task(
                 f"task {name!r}: operation='maintenance' wants a workspace that can tell content from layout, such as "
                 "SparkDatasets with compact(); found a folder, or none. Leave operation out, or change its workspace"
             )
+        if workspace is not None and workspace.targets:
+            _check_targets(name, signature, workspace, plain=kind is Operation.LOGICAL and not over_maintenance)
+            if OnAbandoned(on_abandoned) is OnAbandoned.REPLACE:
+                raise TaskDefinitionError(
+                    f"task {name!r}: targets wants on_abandoned='adopt', because what was published to several "
+                    "branches is never replaced; found 'replace'. Leave it out"
+                )
         definition = TaskDefinition(
             name=name,
             function=function,
@@ -184,11 +257,30 @@ def task(
             operation=kind,
             over_maintenance=over_maintenance,
             on_abandoned=OnAbandoned(on_abandoned),
+            on_conflict=OnConflict(on_conflict),
         )
+        require_folder(definition)
         setattr(function, _MARK, definition)
         return function
 
     return declare
+
+
+def require_folder(definition: TaskDefinition) -> None:
+    """Raise ``TaskDefinitionError`` unless what is declared to be read and written can be kept to: on a folder."""
+    if definition.scope is not None and definition.signature.kind != FOLDER:
+        raise TaskDefinitionError(
+            f"task {definition.name!r}: reads and writes want a workspace that is a folder, of which a body sees only "
+            "what it declares; found another one. Leave them out"
+        )
+
+
+def _check_targets(name: str, signature: Signature, workspace: Workspace, *, plain: bool) -> None:
+    if signature.kind != FOLDER or workspace.read_only or workspace.scope is not None or not plain:
+        raise TaskDefinitionError(
+            f"task {name!r}: targets wants a folder that may be written to, without reads and writes, and a logical "
+            f"operation that does not go over maintenance; found {signature.kind!r}, {workspace!r}. Leave one out"
+        )
 
 
 def definition_of(function: object) -> TaskDefinition | None:

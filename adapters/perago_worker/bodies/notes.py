@@ -17,8 +17,8 @@ from attrs import asdict, frozen
 
 #: Characters of text in one note. JSON may need six bytes for one of them.
 _TEXT = min(600, (select.PIPE_BUF - 400) // 6)
-#: Notes one long message may become.
-_PIECES = 16
+#: Notes one long message may become: a page of Java has some forty.
+_PIECES = 64
 #: Seconds between two notes of progress; more often is noise.
 _PACE = 0.1
 
@@ -64,13 +64,17 @@ def decode(line: bytes) -> Note | None:
     """Read a note; ``None`` for a line that is none, because a body may write anything anywhere."""
     try:
         found: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match found:
         case {"level": int(level), "name": str(name), "text": str(text)}:
             return Logged(level, name, text)
-        case {"fraction": float() | int() | None as fraction, "text": str(text)}:
-            return Progressed(cast("float | None", fraction), text)
+        case {"fraction": None, "text": str(text)}:
+            return Progressed(None, text)
+        case {"fraction": float() | int() as fraction, "text": str(text)} if (
+            fraction is not True and 0 <= fraction <= 1
+        ):
+            return Progressed(cast("float", fraction), text)
         case _:
             return None
 
@@ -84,12 +88,13 @@ class NoteWriter:
         self._last_progress = 0.0
 
     def log(self, level: int, name: str, text: str) -> None:
-        """Send a log record, in pieces if it is long."""
-        pieces = [text[at : at + _TEXT] for at in range(0, len(text), _TEXT)] or [""]
+        """Send a log record, in pieces if it is long, cut between its lines."""
+        pieces = _pieces(text)
         for piece in pieces[:_PIECES]:
             self._send(Logged(level, name[:100], piece))
         if len(pieces) > _PIECES:
-            self._send(Logged(level, name[:100], f"... {len(text) - _PIECES * _TEXT} characters more"))
+            left = sum(map(len, pieces[_PIECES:]))
+            self._send(Logged(level, name[:100], f"... {left} characters more"))
 
     def progress(self, fraction: float | None, message: str) -> None:
         """Send progress, unless the last one was a moment ago and this is not the end."""
@@ -107,6 +112,19 @@ class NoteWriter:
                 os.write(self._pipe, line)
         except OSError:
             return
+
+
+def _pieces(text: str) -> list[str]:
+    """Cut a text into pieces that fit into a note: between lines, and within one only if it alone is too long."""
+    pieces: list[str] = []
+    for line in text.split("\n"):
+        for at in range(0, len(line) or 1, _TEXT):
+            part = line[at : at + _TEXT]
+            if pieces and at == 0 and len(pieces[-1]) + 1 + len(part) <= _TEXT:
+                pieces[-1] += f"\n{part}"
+            else:
+                pieces.append(part)
+    return pieces
 
 
 class NoteHandler(logging.Handler):

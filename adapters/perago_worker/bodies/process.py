@@ -94,6 +94,8 @@ class Running:
             ended = self._follow(listen)
             if ended is None and self._guard is not None:
                 system.kill_by(self._guard)  # stopped by a signal, it would stay for ever, and its body with it
+        except OSError as error:  # too many open files, for example; the guard sees the line closed and ends the body
+            return Lost(f"the body could not be followed: {error}")
         finally:
             self.close()
         if ended is None:

@@ -21,6 +21,7 @@ from perago_worker.api.errors import TaskTerminalError, said
 from perago_worker.api.guardrails import Guardrail, check
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition
+from perago_worker.bodies.account import account
 from perago_worker.bodies.spec import Spec
 from perago_worker.bodies.verdict import BodyFailure, Succeeded, Verdict, objection_to
 
@@ -107,7 +108,7 @@ def _call(definition: TaskDefinition, arguments: Mapping[str, Any], output_limit
             one_line(f"the body called sys.exit({error.code!r}). Return a result, or raise an exception")
         )
     except BaseException as error:  # noqa: BLE001  whatever it is, it is how the body ended
-        _LOG.error("%s", traceback.format_exc())
+        _LOG.error("%s", account(error, definition.function))
         return BodyFailure(one_line(said(error)))
     return _result(definition, value, output_limit)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -33,6 +34,10 @@ COMMANDS = {
         _WORK,
         "Run a pipeline or a single task here. What a pipeline's steps quote as ${params.NAME} is given by --param.",
     ),
+    "import": Entry(
+        _WORK,
+        "Bring files onto a branch: one publication, fenced as any other, with what they were recorded beside them.",
+    ),
     "retry": Entry(
         _WORK,
         "Go on with a run from the step at which it stopped, here; steps that were accepted stay and do not run again.",
@@ -52,6 +57,9 @@ COMMANDS = {
     "verify": Entry(
         _LOOK,
         "Prove on a branch that every accepted result is there, in order, once, and nothing else; exit code 1 if not.",
+    ),
+    "show-failed": Entry(
+        _LOOK, "List what did not pass its gates: why, until when it is kept, and under which name it can be read."
     ),
     "explain": Entry(_LOOK, "Say what branch, ledger and orchestrator say of an attempt, and what follows."),
     "why": Entry(
@@ -146,6 +154,8 @@ def load_command(name: str) -> Command:
         single.command(name, context_settings=as_given)(_simulator(name))
         return get_command(single)
     python_name = name.replace("-", "_")
+    if iskeyword(python_name):
+        python_name += "_"
     module = import_module(f"perago_worker.cli.{python_name}")
     several: typer.Typer | None = getattr(module, "app", None)
     if several is not None:
@@ -178,7 +188,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
-    help=__doc__,
+    help="Write tasks, run them, look at what happened, mend what is broken, and explore why it cannot go wrong.",
     epilog=_EXIT_CODES,
 )
 

@@ -29,9 +29,13 @@ def on_spark(where: Where) -> Engine:
         raise ImportError("pyspark is not installed: pip install 'perago-core[spark]'")
     from perago_simulation.cli.campaign import engine_conf  # noqa: PLC0415  as above
     from perago_spark.campaign import SparkMap  # noqa: PLC0415  only who asks for Spark needs it
+    from perago_spark.errors import SparkUnavailableError  # noqa: PLC0415  as above
     from perago_spark.process.settings import SparkSettings  # noqa: PLC0415  as above
 
-    settings = SparkSettings(conf=engine_conf(where.conf))
+    try:
+        settings = SparkSettings(conf=engine_conf(where.conf))
+    except SparkUnavailableError as refused:
+        raise ValueError(str(refused)) from None
     return _Explaining(SparkMap(settings if where.master is None else SparkSettings(where.master, settings.conf)))
 
 

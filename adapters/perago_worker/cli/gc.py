@@ -15,7 +15,9 @@ from perago_core.values import Target
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import project_of, target_of
 from perago_worker.folders.sandboxes import Sandboxes
+from perago_worker.ops.failed import forget_failed
 from perago_worker.ops.gc import Collected, CollectError, collect
+from perago_worker.ops.inputs import forget_inputs
 from perago_worker.ops.retention import collect_ledger
 from perago_worker.ops.run_branches import CollectedRuns, collect_run_branches
 
@@ -55,6 +57,8 @@ def gc(
                 project.stack, pipelines, project.settings, target.repository, unknown=unknown, dry_run=dry_run
             )
             folders = () if dry_run else Sandboxes(project.settings.worker.root).sweep()
+            inputs = forget_inputs(project.stack.coordination, pipelines, older_than=older_than, dry_run=dry_run)
+            failed = forget_failed(project.stack, dry_run=dry_run)
             ledger = collect_ledger(project.stack, project.settings.coordination.retention(), dry_run=dry_run)
     except CollectError as error:
         raise CommandError(str(error)) from None
@@ -66,12 +70,18 @@ def gc(
         records = {"settlements": old.settlements, "maintained": old.maintained, "audits": old.audits}
         branches = {"removed": list(runs.removed), "kept": list(runs.kept), "unknown": list(runs.unknown)}
         shown = {"folders": list(folders), "ledger": records, "run_branches": branches}
-        print_json({"dry_run": dry_run, **shown, **asdict(collected)})
+        forgotten = {"inputs": inputs, "failed_gates": failed}
+        print_json({"dry_run": dry_run, **shown, **forgotten, **asdict(collected)})
         raise typer.Exit(1 if collected.trouble else 0)
     for line in _told(target, collected, old, "would remove" if dry_run else "removed"):
         out.print(line, markup=False)
     for line in _told_of_runs(runs, "would remove" if dry_run else "removed"):
         out.print(line, markup=False)
+    verb = "would forget" if dry_run else "forgot"
+    if inputs:
+        out.print(f"{verb} {inputs} input(s) from outside, of workflows that are long over")
+    if failed:
+        out.print(f"{verb} {failed} result(s) that did not pass their gates, whose time is over")
     if folders:
         out.print(f"removed the local folders of {len(folders)} dead execution(s)")
     for each in collected.trouble:

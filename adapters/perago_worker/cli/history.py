@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
+from perago_core.names import task_in
 from perago_core.values import Commit, Target
 from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
@@ -35,7 +36,7 @@ def history(
         return
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
-        first = each.message.splitlines()[0] if each.message else ""
+        first = f"{each.message.splitlines()[0] if each.message else ''}{joining(each)}"
         mark = "[bold red]never accepted[/bold red]  " if each.ref in doubtful.refs else ""
         line = f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {mark}{escape(first)}"
         out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
@@ -43,6 +44,13 @@ def history(
             out.print("[yellow]│[/yellow]")
         elif each.parents:
             out.print(f"[dim]┆ and more; --limit {2 * limit}[/dim]")
+
+
+def joining(commit: Commit) -> str:
+    """Say that a commit was published onto what others had published meanwhile: its work is its second parent's."""
+    if len(commit.parents) < 2 or task_in(commit.message) is None:  # noqa: PLR2004  the head it joined, and its work
+        return ""
+    return f"  onto {commit.parents[0][:12]}, published by others meanwhile"
 
 
 @frozen

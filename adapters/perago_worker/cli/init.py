@@ -41,6 +41,11 @@ def init(
     there = [name for name in _TEMPLATE if (folder / name).exists()]
     if there:
         raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
+    if store.startswith("file:"):
+        raise CommandError(
+            f"expected a bucket such as s3://name/prefix, found {store!r}: leave --store out, and the data is on this "
+            "machine's disk, in git repositories below .perago/store; store.path in perago.toml says where else"
+        )
     if store and not store.startswith(_BUCKETS):
         raise CommandError(f"expected a bucket such as s3://name/prefix, found {store!r}: use {', '.join(_BUCKETS)}")
     template = files("perago_worker") / "template" / ("spark" if spark else "")

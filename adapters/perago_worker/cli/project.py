@@ -92,7 +92,8 @@ class Project:
         from perago_worker.pipelines.recovery_task import own_tasks  # noqa: PLC0415  as above
         from perago_worker.pipelines.run_tasks import run_tasks  # noqa: PLC0415  as above
 
-        return {**self.tasks(), **own_tasks(self.settings, self.stack), **run_tasks(self.settings, self.stack)}
+        tasks = self.tasks()
+        return {**tasks, **own_tasks(self.settings, self.stack), **run_tasks(self.settings, self.stack, tasks)}
 
     def pipelines(self) -> Pipelines:
         """Return the orchestrator as people use it; what is registered there is made to fit the publish budget."""

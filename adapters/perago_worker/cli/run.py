@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Annotated, Any
 
 import typer
+from attrs import frozen
 from rich.markup import escape
 
 from perago_core.answers import Done
+from perago_core.driver import run as run_talk
 from perago_core.ledger.records import SettlementKind
 from perago_core.pipelines import Pipelines, steps_of
 from perago_core.ports import BranchCreator
+from perago_core.sharing import newest_accepted
 from perago_core.values import CommitRef, Target
 from perago_worker.api.registry import Registry
+from perago_worker.api.task import TaskDefinition
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
 from perago_worker.cli.render import describe
@@ -83,9 +87,46 @@ def run(
     raise typer.Exit(0 if len(seen) == len(values) and seen[-1].view.succeeded else 1)
 
 
-def run_one(project: Project, name: str, given: dict[str, Any], target: str = "", on: str = "") -> Seen:
-    """Check everything that can be checked before, start it at the head of its branch, and see it to its end."""
-    tasks = project.tasks()
+def run_one(
+    project: Project,
+    name: str,
+    given: dict[str, Any],
+    target: str = "",
+    on: str = "",
+    *,
+    extra: Mapping[str, TaskDefinition] | None = None,
+) -> Seen:
+    """Check everything that can be checked before, start it at the head of its branch, and see it to its end.
+
+    ``extra``: tasks beside those of the project.
+    """
+    ready = make_ready(project, name, given, target, on, extra=extra)
+    if on:
+        return follow(ready.pipelines, ready.begin(), ready.steps)
+    return work_off(project, ready.tasks, ready.pipelines, ready.begin, ready.steps)
+
+
+@frozen
+class Ready:
+    """A run that can begin."""
+
+    tasks: Registry
+    pipelines: Pipelines
+    begin: Callable[[], str]
+    steps: int
+
+
+def make_ready(
+    project: Project,
+    name: str,
+    given: dict[str, Any],
+    target: str = "",
+    on: str = "",
+    *,
+    extra: Mapping[str, TaskDefinition] | None = None,
+) -> Ready:
+    """Check everything that can be checked before a run, and find the commit that it begins at."""
+    tasks = Registry({**project.tasks(), **(extra or {})})
     own = project.settings.pipelines.get(name)
     if own is not None and target:
         raise CommandError(f"pipeline {name} publishes to {own.repository}/{own.branch}; --target is for single tasks")
@@ -96,14 +137,18 @@ def run_one(project: Project, name: str, given: dict[str, Any], target: str = ""
     with_defaults = {} if own is None else check_params(name, own, given)
     pipelines = project.pipelines()
     if not on:
-        settle_drift(project.all_tasks(), pipelines, project.settings.orchestrator.on_drift)
+        settle_drift({**project.all_tasks(), **(extra or {})}, pipelines, project.settings.orchestrator.on_drift)
     _settle_definition(project, pipelines, name, pipeline)
-    if where is not None:
+    shares = _shares(pipeline, tasks)
+    if where is not None and not shares:
         _warn_of_rivals(project, pipelines, where)
     ref = None if where is None else _begin_at(project, where)
+    if where is not None and ref is not None and shares:
+        ref = _accepted(project, where, ref)
+    for further in _further(project, tasks, pipeline):
+        _begin_at(project, further)
     begin = partial(pipelines.start, name, pipeline, ref, with_defaults)
-    steps = len(steps_of(name, pipeline))
-    return follow(pipelines, begin(), steps) if on else work_off(project, tasks, pipelines, begin, steps)
+    return Ready(tasks, pipelines, begin, len(steps_of(name, pipeline)))
 
 
 def _settle_definition(project: Project, pipelines: Pipelines, name: str, pipeline: PipelineSettings) -> None:
@@ -119,6 +164,22 @@ def _settle_definition(project: Project, pipelines: Pipelines, name: str, pipeli
             messages.print(f"[yellow]warning:[/yellow] {problem}; what is registered runs")
         case "fail":
             raise CommandError(f"{problem}. `perago pipeline register {name}` registers what is declared")
+
+
+def _shares(pipeline: PipelineSettings, tasks: Registry) -> bool:
+    """Whether every step that writes declares what it reads and writes, so that others may write beside it."""
+    return all(tasks[each.task].scope is not None for each in pipeline.all_steps if not tasks[each.task].read_only)
+
+
+def _accepted(project: Project, target: Target, head: CommitRef) -> CommitRef:
+    """Return the newest commit at or below the head that nobody can take back: others may be publishing just now."""
+    found = project.stack.store.look(target.repository, head)
+    if isinstance(found, Done) and found.value is not None:
+        pinned = run_talk(newest_accepted(target, found.value), project.stack.ports())
+        if isinstance(pinned, Done):
+            return pinned.value
+        raise CommandError(f"expected to know whether {target} was accepted: {pinned.reason}. Nothing was started")
+    raise CommandError(f"{target} cannot be read at {head}. Nothing was started")
 
 
 def _warn_of_rivals(project: Project, pipelines: Pipelines, target: Target) -> None:
@@ -171,6 +232,13 @@ def _params(text: str, pairs: list[str], texts: Collection[str]) -> dict[str, An
         except ValueError:
             params[name] = value
     return params
+
+
+def _further(project: Project, tasks: Registry, pipeline: PipelineSettings) -> tuple[Target, ...]:
+    """Name the targets its tasks publish to beside that of the pipeline."""
+    declared = (tasks[step.task].workspace for step in pipeline.all_steps)
+    names = {name for workspace in declared if workspace is not None for name in workspace.targets}
+    return tuple(target for name, target in project.settings.targets.items() if name in names)
 
 
 def _begin_at(project: Project, target: Target) -> CommitRef:

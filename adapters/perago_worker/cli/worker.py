@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
 from perago_worker.cli.console import log_to_screen
+from perago_worker.cli.keep import keeping
 from perago_worker.cli.project import project_of
 from perago_worker.logger import log
 from perago_worker.pipelines.taskdefs import settle_drift
@@ -21,7 +23,10 @@ def worker(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every step.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Log one JSON object a line.")] = False,
 ) -> None:
-    """Poll for tasks and run them. SIGTERM drains; a second one stops."""
+    """Poll for tasks and run them. SIGTERM drains; a second one stops.
+
+    Pipelines with ``every`` are started again and again, except with --until-idle.
+    """
     project = project_of(context)
     log_to_screen(verbose=verbose, as_json=as_json)
     tasks = project.tasks()
@@ -33,7 +38,11 @@ def worker(
     moved = True
     code = 0
     while moved:
-        with assemble(project.settings, project.stack, tasks) as assembled, draining_on_signals(assembled.worker):
+        with (
+            assemble(project.settings, project.stack, tasks) as assembled,
+            draining_on_signals(assembled.worker),
+            nullcontext() if until_idle else keeping(project, assembled.worker),
+        ):
             code = assembled.worker.run(until_idle=until_idle)
         moved = assembled.worker.moved
         if moved:

@@ -211,12 +211,14 @@ class SparkSection(_Section):
 
     ``remote`` is a Spark Connect server and takes the place of ``master``; it may hold a token. ``keep``: processes
     with a running Spark that wait for the next task; as many as the worker runs at once if it is not given.
+    ``keep_failed_days``: how long what did not pass its gates is kept for ``perago show-failed``; 0: not at all.
     """
 
     master: str = "local[2,4]"
     remote: SecretStr = SecretStr("")
     conf: Annotated[dict[str, str], BeforeValidator(_flat)] = Field(default_factory=dict, repr=False)
     keep: int | None = Field(default=None, ge=0, le=256)
+    keep_failed_days: float = Field(default=3.0, ge=0, le=3650)
 
 
 class StepSettings(_Section):
@@ -314,6 +316,10 @@ class PipelineSettings(_Section):
     accepted, one commit makes the run visible on ``branch``; with ``step`` each step is visible as soon as it is
     published. ``audits``: steps that look at the whole run before that, and change nothing; one that fails keeps the
     run from being seen. ``keep_failed_days``: how long the branch of a run that did not come to that stays.
+    ``reads``, ``writes``, ``on_conflict``: for each of its tasks that declares none itself, see ``Workspace``: so that
+    several pipelines can write to one branch.
+    ``every``: a worker starts the next run so many seconds after the last has ended, for as long as it runs: a stream,
+    whose batches are runs. Its parameters all have defaults.
     """
 
     repository: str
@@ -325,6 +331,15 @@ class PipelineSettings(_Section):
     isolation: Literal["step", "run"] = "step"
     audits: tuple[StepSettings, ...] = ()
     keep_failed_days: float = Field(default=7.0, ge=0)
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    on_conflict: Literal["", "rerun", "fail"] = ""
+    every: float | None = Field(default=None, gt=0)
+
+    @property
+    def sharing(self) -> tuple[object, ...]:
+        """Return what it declares for its tasks of a branch that others write to as well."""
+        return self.reads, self.writes, self.on_conflict
 
     @model_validator(mode="after")
     def _nothing_is_visible_yet(self) -> PipelineSettings:
@@ -399,8 +414,21 @@ class TelemetrySettings(_Section):
         return self
 
 
+def _target(value: object) -> object:
+    repository, slash, branch = value.partition("/") if isinstance(value, str) else ("", "", "")
+    if not (repository and slash and branch) or branch.startswith(RUNS):
+        raise ValueError(f"expected repository/branch, where the branch is no run's, found {value!r}")
+    return Target(repository, branch)
+
+
 class Settings(_Section):
-    """Everything a worker or a command needs to know."""
+    """Everything a worker or a command needs to know.
+
+    ``targets``: branches that tasks publish to beside the one of their pipeline, each by the name of the folder in
+    which a task that declares it finds it.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     tasks: Words = ()
     store: StoreSettings = StoreSettings()
@@ -412,6 +440,7 @@ class Settings(_Section):
     spark: SparkSection = SparkSection()
     telemetry: TelemetrySettings = TelemetrySettings()
     pipelines: dict[str, PipelineSettings] = Field(default_factory=dict)
+    targets: dict[str, Annotated[Target, BeforeValidator(_target)]] = Field(default_factory=dict)
 
 
 def rolls_back(settings: Settings, target: Target) -> bool:
@@ -423,4 +452,5 @@ def rolls_back(settings: Settings, target: Target) -> bool:
 
 def targets_of(settings: Settings) -> tuple[Target, ...]:
     """Name the targets this project publishes to."""
-    return tuple(sorted({Target(each.repository, each.branch) for each in settings.pipelines.values()}, key=str))
+    own = {Target(each.repository, each.branch) for each in settings.pipelines.values()}
+    return tuple(sorted({*own, *settings.targets.values()}, key=str))

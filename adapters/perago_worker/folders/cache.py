@@ -19,13 +19,17 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_worker.folders.owned import take
 
 _CHUNK = 1 << 20
+#: Characters of a name that its folder is called by.
+_SHARD = 2
+#: What a file takes on a disk, however small it is.
+_BLOCK = 4096
 #: How far below its limit a full cache is brought, so that not every task has to clean up.
 _LOW_WATER = 0.9
 #: Seconds after which a half-written copy has no writer any more.
@@ -55,7 +59,7 @@ class Cache:
         """Make ``to`` a copy of the content of this name; ``False`` if it is not here, or is not what was kept."""
         entry = self._entry(key)
         try:
-            with entry.open("rb") as kept:
+            with open(entry, "rb") as kept:  # noqa: PTH123  once for each file of a workspace
                 digest = _copied(kept, to, size)
                 right = digest == kept.read()
         except FileNotFoundError:
@@ -67,23 +71,16 @@ class Cache:
             return True
         # Cut short, rotten, or written to by somebody: it is no content at all.
         to.unlink()
-        entry.unlink(missing_ok=True)
+        Path(entry).unlink(missing_ok=True)
         return False
 
-    def keep(self, key: str, content: Path) -> None:
-        """Keep a copy of a content. Somebody else may have been faster, which is as good; a full disk is no error."""
-        entry = self._entry(key)
-        half = entry.with_name(f"{key}.{secrets.token_hex(8)}")
-        try:
-            entry.parent.mkdir(exist_ok=True)
-            with content.open("rb") as plain:
-                digest = _copied(plain, half, content.stat().st_size)
-            with half.open("ab") as file:
-                file.write(digest)
-            half.replace(entry)
-            self._kept_since += _bytes(entry.stat())
-        except OSError:
-            half.unlink(missing_ok=True)
+    def keep(self, key: str) -> Keeping:
+        """Begin to keep a content, which is then written piece by piece."""
+        return Keeping(self, self._entry(key))
+
+    def count(self, size: int) -> None:
+        """Note that so many bytes were kept."""
+        self._kept_since += max(size, _BLOCK)
 
     def trim_if_due(self) -> None:
         """Trim now and then. Looking through the cache takes long where it is large; a little too much is no harm.
@@ -115,24 +112,93 @@ class Cache:
         for path, found in entries:
             if total - freed <= self._limit * _LOW_WATER:
                 break
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
             freed += _bytes(found)
         return freed
 
-    def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        for path in self._folder.glob("??/*"):
-            name = _NAME.fullmatch(path.name)
-            if name is None:
-                continue
-            with suppress(FileNotFoundError):
-                found = path.stat()
-                if not name["half"]:
-                    yield path, found
-                elif time.time() - found.st_mtime > _STALE:
-                    path.unlink()
+    def _entries(self) -> Iterator[tuple[str, os.stat_result]]:
+        with os.scandir(self._folder) as folders:
+            below = [each.path for each in folders if len(each.name) == _SHARD and each.is_dir(follow_symlinks=False)]
+        for folder in below:
+            with suppress(FileNotFoundError), os.scandir(folder) as found:
+                for each in found:
+                    name = _NAME.fullmatch(each.name)
+                    if name is None:
+                        continue
+                    with suppress(FileNotFoundError):
+                        seen = each.stat()
+                        if not name["half"]:
+                            yield each.path, seen
+                        elif time.time() - seen.st_mtime > _STALE:
+                            Path(each.path).unlink()
 
-    def _entry(self, key: str) -> Path:
-        return self._folder / key[:2] / key
+    def _entry(self, key: str) -> str:
+        return f"{self._folder}/{key[:_SHARD]}/{key}"
+
+
+class Keeping:
+    """A content on its way into the cache, in the same pass in which it is written to where it is needed.
+
+    Others find it once it ends well. Somebody else may be faster, which is as good; a full disk is no error: what
+    cannot be kept is fetched again.
+    """
+
+    def __init__(self, cache: Cache, entry: str) -> None:
+        self._cache = cache
+        self._entry = entry
+        self._half = f"{entry}.{secrets.token_hex(8)}"
+        self._digest = hashlib.sha256()
+        self._size = 0
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        with suppress(OSError):
+            self._file = _created(self._half)
+        return self
+
+    def write(self, piece: bytes) -> None:
+        """Add a piece."""
+        if self._file is None:
+            return
+        self._digest.update(piece)
+        self._size += len(piece)
+        try:
+            self._file.write(piece)
+        except OSError:
+            self._drop()
+
+    def __exit__(self, trouble: type[BaseException] | None, *_: object) -> None:
+        if self._file is None:
+            return
+        if trouble is not None:
+            self._drop()
+            return
+        try:
+            self._file.write(self._digest.digest())
+            self._file.close()
+            os.replace(self._half, self._entry)  # noqa: PTH105  once for each file of a workspace
+        except OSError:
+            self._drop()
+        else:
+            self._cache.count(self._size)
+
+    def _drop(self) -> None:
+        """Keep nothing of it."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()  # what was not written yet meets a full disk once more
+            self._file = None
+        with suppress(OSError):
+            Path(self._half).unlink()
+
+
+def _created(path: str) -> BinaryIO:
+    """Create a file, with the folder it is in where nothing was kept there yet."""
+    try:
+        return open(path, "xb")  # noqa: PTH123  once for each file of a workspace
+    except FileNotFoundError:
+        Path(path).parent.mkdir(exist_ok=True)
+        return Path(path).open("xb")
 
 
 def _bytes(found: os.stat_result) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -25,13 +26,14 @@ _SHOWN = 64
 
 @frozen
 class Origin:
-    """Where a workspace comes from: one prefix of one commit."""
+    """Where a workspace comes from: one prefix of one commit, and of that what is ``shown``; ``None``: all of it."""
 
     source: Source
     repository: str
     ref: CommitRef
     prefix: str
     read_only: bool
+    shown: tuple[str, ...] | None = None
 
 
 @frozen
@@ -59,11 +61,7 @@ class Folder:
 
         ``moved`` is told how far it is; what the cache has need not move, and is no part of the total.
         """
-        answer = origin.source.list(origin.prefix)
-        if not isinstance(answer, Done):
-            # A ref may be of any length; what is wrong with it must still be in the line people read.
-            raise WorkspaceError(f"the input {origin.ref[:_SHOWN]} could not be listed: {answer.reason}")
-        layout = layout_of(answer.value, origin.prefix)
+        layout = layout_of(_listed(origin), origin.prefix)
         pins = {
             name: sandbox.input / content_key(origin.repository, origin.ref, stored)
             for name, stored in layout.files.items()
@@ -94,22 +92,28 @@ class Folder:
         summary = f"wrote {len(changes.written):,} file(s), {written:,} bytes"
         return f"{summary}; deleted {len(changes.deleted):,}" if changes.deleted else summary
 
-    def upload(self, changes: Changes, sink: Sink, *, width: int, moved: MovedListener = nobody) -> int:
+    def upload(
+        self, changes: Changes, sink: Sink, *, width: int, moved: MovedListener = nobody, below: str | None = None
+    ) -> int:
         """Send what changed, and only that; then make it visible. Give the number of requests.
+
+        ``below``: the changes are of this folder of the workspace, which is a branch of its own.
 
         A folder has one writer, so a sink that can do both in one request is asked to. What a failure leaves behind
         on the staging name is never committed, because nobody commits after one.
         """
-        prefix, work = self.origin.prefix, str(self.sandbox.work)
+        work = str(self.sandbox.work)
+
+        def key(name: str) -> str:
+            return f"{self.origin.prefix}{name}" if below is None else name.removeprefix(below)
+
         tally = Tally([os.stat(f"{work}/{name}").st_size for name in changes.written], moved)  # noqa: PTH116  thousands
         direct = sink if isinstance(sink, Direct) else None
         store = sink.put if direct is None else direct.write
-        sent = side_by_side(
-            lambda name: send(store, f"{prefix}{name}", f"{work}/{name}", tally), changes.written, width
-        )
+        sent = side_by_side(lambda name: send(store, key(name), f"{work}/{name}", tally), changes.written, width)
         requests = sum(each.operations for each in sent)
         stored = () if direct is not None else tuple(each.value for each in sent)
-        deleted = tuple(f"{prefix}{name}" for name in changes.deleted)
+        deleted = tuple(map(key, changes.deleted))
         if not stored and not deleted:
             return requests
         answer = sink.link(stored, deleted)
@@ -120,23 +124,31 @@ class Folder:
         raise WorkspaceError(f"the changes were not staged: {answer.reason}")
 
 
+def _listed(origin: Origin) -> Iterator[Stored]:
+    for prefix in (origin.prefix,) if origin.shown is None else origin.shown:
+        answer = origin.source.list(prefix)
+        if not isinstance(answer, Done):
+            # A ref may be of any length; what is wrong with it must still be in the line people read.
+            raise WorkspaceError(f"the input {origin.ref[:_SHOWN]} could not be listed: {answer.reason}")
+        yield from answer.value
+
+
 def _fetch(source: Source, content: tuple[Path, Stored], cache: Cache, tally: Tally) -> None:
     pin, stored = content
-    fetch(source, stored, pin, tally)
-    cache.keep(pin.name, pin)
+    fetch(source, stored, pin, cache.keep(pin.name), tally)
 
 
 def _build(work: Path, layout: Layout, pins: dict[str, Path], mode: int) -> None:
-    made = {work}
+    made = {""}
     for name in (*layout.folders, *layout.files):
-        to = work / name
-        folder = to.parent if name in layout.files else to
+        stored = layout.files.get(name)
+        folder = name if stored is None else name.rpartition("/")[0]
         try:
             if folder not in made:
-                folder.mkdir(parents=True, exist_ok=True)
+                (work / folder).mkdir(parents=True, exist_ok=True)
                 made.add(folder)
-            if name in layout.files:
-                place(pins[name], layout.files[name].size, to, mode)
+            if stored is not None:
+                place(pins[name], stored.size, f"{work}/{name}", mode)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise WorkspaceError(_collision(name)) from None
         except (OSError, ValueError) as error:

@@ -14,6 +14,7 @@ from perago_worker.bodies.process import Running
 from perago_worker.folders.errors import WorkspaceError, shown
 from perago_worker.folders.folder import Folder
 from perago_worker.folders.sandboxes import Sandbox
+from perago_worker.folders.several import Folders
 from perago_worker.folders.tree import Changes
 
 #: Changed files that are named where none should be.
@@ -31,6 +32,7 @@ class Job:
     changes: Changes | None = None
     running: Running | None = None
     cancelled: str | None = None
+    further: Folders = field(factory=lambda: Folders({}))
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
     def is_read_only(self, attempt: Attempt) -> bool:
@@ -68,4 +70,22 @@ class Job:
                     "Write to a temporary folder, or declare the workspace writable"
                 ),
             )
+        outside = self._undeclared(self.changes)
+        if outside:
+            named = ", ".join(shown(name) for name in outside[:_NAMED])
+            return BodyFailed(
+                attempt.execution,
+                one_line(
+                    f"expected changes in what the task declares to write; found changes in {named}. "
+                    "Declare the folder under `writes`, or write to a temporary one"
+                ),
+            )
         return BodyDone(attempt.execution, changed=bool(self.changes), output=output)
+
+    def _undeclared(self, changes: Changes) -> list[str]:
+        """Name what was changed and is not declared to be written; a directory marker counts like what is in it."""
+        workspace = self.definition.workspace
+        if workspace is None or workspace.scope is None:
+            return []
+        paths = (f"{workspace.prefix}{name}" for name in (*changes.written, *changes.deleted))
+        return [path for path in paths if not workspace.scope.allows(path)]

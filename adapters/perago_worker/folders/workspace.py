@@ -19,6 +19,7 @@ from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef
 from perago_worker.api.task import TaskDefinition
+from perago_worker.api.task import Workspace as Declared
 from perago_worker.bodies.notes import Changed, Logged, Note, Transferred
 from perago_worker.bodies.pool import Bodies, TemplateError
 from perago_worker.bodies.process import Lost, as_text
@@ -29,6 +30,7 @@ from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
 from perago_worker.folders.folder import Folder, Origin
 from perago_worker.folders.jobs import Job
 from perago_worker.folders.sandboxes import Sandbox, Sandboxes
+from perago_worker.folders.several import MARK, Folders, SeveralSource, mark
 from perago_worker.folders.transfer_progress import Moved, MovedListener, paced
 from perago_worker.folders.tree import keeps_change_times
 
@@ -105,11 +107,12 @@ class LocalWorkspace:
             job.sandbox = self._sandboxes.enter(attempt.staging_name)
             if job.definition.workspace is not None:
                 origin = Origin(
-                    source=self._store.read(attempt.target.repository, attempt.input),
+                    source=self._source(job, job.definition.workspace, attempt),
                     repository=attempt.target.repository,
                     ref=attempt.input,
                     prefix=job.definition.workspace.prefix,
                     read_only=job.is_read_only(attempt),
+                    shown=job.definition.workspace.shown,
                 )
                 job.folder = Folder.make(
                     job.sandbox,
@@ -119,9 +122,22 @@ class LocalWorkspace:
                     trusts_times=self._trusts_times,
                     moved=self._watching(attempt, "fetched"),
                 )
+                for folder in job.further.of_target.values():
+                    (job.sandbox.work / folder).mkdir(exist_ok=True)  # also of a branch that is still empty
         except (WorkspaceError, OSError) as error:
             return NotDone(one_line(str(error)))
         return Done(None, operations=1 if job.folder is None else 1 + job.folder.fetched)
+
+    def _source(self, job: Job, workspace: Declared, attempt: Attempt) -> Source:
+        first = self._store.read(attempt.target.repository, attempt.input)
+        if not attempt.beside:
+            return first
+        named = tuple(zip(workspace.targets, attempt.beside, strict=True))
+        job.further = Folders({each.target: f"{name}/" for name, each in named})
+        sources = {
+            f"{workspace.prefix}{name}/": self._store.read(each.target.repository, each.input) for name, each in named
+        }
+        return SeveralSource(first, sources)
 
     def run(self, attempt: Attempt) -> Answer[BodyEvent]:
         """Run checks and body to the end, and compare."""
@@ -152,14 +168,19 @@ class LocalWorkspace:
         return NotDone(f"the body of {attempt.execution} did not ask for staging")
 
     def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:
-        """Write what the body changed through the sink."""
+        """Write what the body changed through the sink: of several targets, that of the attempt's own."""
         job = self._jobs.get(attempt.execution)
         if job is None or job.folder is None or job.changes is None:
             return NotDone(f"nothing of execution {attempt.execution} is here to upload")
         moved = self._watching(attempt, "staged")
+        changes = job.further.changes_for(attempt.target, job.changes)
+        below = job.further.of_target.get(attempt.target)
         try:
-            sent = job.folder.upload(job.changes, sink, width=self._limits.transfers, moved=moved)
-            self._listener(attempt, Changed(logging.INFO, "perago", job.folder.in_words(job.changes)))
+            sent = job.folder.upload(changes, sink, width=self._limits.transfers, moved=moved, below=below)
+            self._listener(attempt, Changed(logging.INFO, "perago", job.folder.in_words(changes)))
+            if attempt.beside:
+                sealed = sink.seal(f"{job.folder.origin.prefix}{MARK}", mark(attempt))
+                return sealed if not isinstance(sealed, Done) else Done(None, operations=sent + sealed.operations)
             return Done(None, operations=sent)
         except TransferUnknownError as error:
             return Unknown(one_line(str(error)))

@@ -19,13 +19,14 @@ from perago_core.measured import ENOUGH, GRANT, PUBLISH, RENEWAL, CallTimes, fit
 from perago_core.policy import Capability
 from perago_core.ports import BranchCreator, Cautioned, Coordination, Store
 from perago_core.values import Target
+from perago_worker.api.errors import UserError
 from perago_worker.api.task import TaskDefinition
 from perago_worker.bodies import isolation
 from perago_worker.config.settings import Settings, SparkSection, targets_of
 from perago_worker.folders.owned import ForeignFolderError, take
 from perago_worker.ops.measurements import measurements
 from perago_worker.runtime.measuring import difference, shown
-from perago_worker.spark import SPARK
+from perago_worker.spark import SPARK, spark_settings
 from perago_worker.stack import Stack, StackError, open_stack
 
 _LOWEST = (3, 11)
@@ -78,11 +79,14 @@ def examine_spark(
     yield from (package_found(*each) for each in SPARK_PACKAGES)
     if any(_version(name) is None for name, *_ in SPARK_PACKAGES):
         return
-    from perago_spark import SparkSettings  # noqa: PLC0415  only who has such tasks needs it
-    from perago_spark.diagnosis.probe import probe  # noqa: PLC0415  as above
+    from perago_spark.diagnosis.probe import probe  # noqa: PLC0415  only who has such tasks needs it
     from perago_spark.process.java import describe_java  # noqa: PLC0415  as above
 
-    own = SparkSettings(settings.master, settings.conf, settings.remote.get_secret_value())
+    try:
+        own = spark_settings(settings)
+    except UserError as error:
+        yield Finding("Spark's settings", fine=False, found=str(error), fix="change [spark.conf]")
+        return
     if not own.remote:
         java = describe_java(environment)
         yield Finding("Java", java.fine, java.found, java.fix)
@@ -94,7 +98,7 @@ def examine_spark(
 
 #: What to install, from which version on, below which, and how.
 SPARK_PACKAGES = (
-    ("pyspark", (4, 3), (5,), "pip install 'perago-core[spark]'"),
+    ("pyspark", (4, 0, 5), (5,), "pip install 'perago-core[spark]'"),
     ("pyarrow", (18,), (1000,), "pip install 'pyarrow>=18': data goes to and from Spark's workers as Arrow"),
     ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3': Spark 4.3 does not know pandas 3"),
 )

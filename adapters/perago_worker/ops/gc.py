@@ -7,6 +7,7 @@ asked about each name's own task: what it has never heard of may be another orch
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable
 from typing import Protocol, TypeVar
 
@@ -103,13 +104,8 @@ def collect(
         return Collected(going.names, tasks, _operations(going.intents), going.kept, going.unknown, stuck, objects)
     answers = {name: store.drop(target, name) for name in going.names}
     trouble = [f"{name}: {answer.reason}" for name, answer in answers.items() if not isinstance(answer, Done)]
-    removed: list[str] = []
-    for place, task in going.claims if not trouble else ():
-        answer = _remove(store, place, task)
-        if isinstance(answer, Done):
-            removed.append(task)
-        else:
-            trouble.append(f"claims of {task}: {answer.reason}")
+    removed, stay = _remove_all(store, going.claims if not trouble else ())
+    trouble += stay
     forgotten: list[Intent] = []
     for stray in going.intents if not trouble else ():
         gone = run(forget(stray), stack.ports())
@@ -121,15 +117,32 @@ def collect(
     kept = (*going.kept, *(name for name in going.names if name not in dropped))
     objects, stuck = _objects(stack, target, older_than, dry_run=False)
     every = (*trouble, *stuck)
-    return Collected(dropped, tuple(removed), _operations(forgotten), kept, going.unknown, every, objects)
+    return Collected(dropped, removed, _operations(forgotten), kept, going.unknown, every, objects)
+
+
+def collect_claims(
+    stack: Stack, authority: Authority, target: Target, older_than: float, *, most: int
+) -> tuple[str, ...]:
+    """Remove the claims of at most so many tasks of a repository, drawn at random; give the tasks they were of.
+
+    Names and intents are not touched: a task that still has one keeps its claims.
+    """
+    going = _judge(stack, authority, target, older_than, unknown=False, most=most)
+    removed, stay = _remove_all(stack.store, going.claims)
+    if stay:
+        raise CollectError(stay[0])
+    return removed
 
 
 def _objects(stack: Stack, target: Target, older_than: float, *, dry_run: bool) -> tuple[int, tuple[str, ...]]:
     """Collect what nothing reaches, after names and claims have gone; what open intents speak of is kept."""
     if not isinstance(stack.store, ObjectCollector):
         return 0, ()
+    from perago_worker.ops.failed import kept_commits  # noqa: PLC0415  it says what is collected by this module
+
     intents = _read_ledger(stack, (target,)).intents
     spoken = {ref for intent in intents for each in intent.targets for ref in (each.parent, each.staged) if ref}
+    spoken |= kept_commits(stack)
     answer = stack.store.collect_objects(target.repository, spoken, older_than, dry_run=dry_run)
     if isinstance(answer, Done):
         return answer.value, ()
@@ -159,10 +172,15 @@ def sweep_dead_names(stack: Stack, targets: Iterable[Target]) -> None:
             log.info("removed %d staging name(s) of ended attempts from %s", len(swept), target.repository)
 
 
-def _judge(stack: Stack, authority: Authority, target: Target, older_than: float, *, unknown: bool) -> _Going:
-    """Read everything in the right order and apply the rule."""
+def _judge(
+    stack: Stack, authority: Authority, target: Target, older_than: float, *, unknown: bool, most: int | None = None
+) -> _Going:
+    """Read everything in the right order and apply the rule; with ``most`` to the claims of so many tasks only."""
     names = _names(stack, target)
     claims = _read(stack.store.all_claims(target.repository), "claims")
+    if most is not None:
+        tasks_drawn = _drawn({claim.logical_task for claim in claims}, most)
+        claims = tuple(claim for claim in claims if claim.logical_task in tasks_drawn)
     ledger = _read_ledger(stack, {target, *(claim.target for claim in claims)})
     seen, living = _attempts(authority, names, ledger)
     tasks_named = {claim.logical_task for claim in claims} | {intent.logical_task for intent in ledger.intents}
@@ -178,6 +196,10 @@ def _judge(stack: Stack, authority: Authority, target: Target, older_than: float
     return _Going(going, tuple(tasks), strays, kept, strangers)
 
 
+def _drawn(tasks: Collection[str], most: int) -> Collection[str]:
+    return tasks if len(tasks) <= most else frozenset(random.sample(sorted(tasks), most))
+
+
 def _names(stack: Stack, target: Target) -> tuple[str, ...]:
     return _read(stack.store.staging_names(target.repository, EVERY), "staging names")
 
@@ -188,6 +210,19 @@ def _attempts(authority: Authority, names: Iterable[str], ledger: _Ledger) -> tu
     seen = [found for task_id in ids if (found := authority.delivery(task_id)) is not None]
     running = (Living(each.logical_task, each.number) for each in seen if each.is_open)
     return frozenset(each.logical_task for each in seen), (*ledger.living(), *running)
+
+
+def _remove_all(store: ManagedStore, claims: Iterable[tuple[Target, str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Remove the claims of these tasks; give those whose are gone, and of the others why they stay."""
+    removed: list[str] = []
+    trouble: list[str] = []
+    for place, task in claims:
+        answer = _remove(store, place, task)
+        if isinstance(answer, Done):
+            removed.append(task)
+        else:
+            trouble.append(f"claims of {task}: {answer.reason}")
+    return tuple(removed), tuple(trouble)
 
 
 def _remove(store: ManagedStore, target: Target, task: str) -> Answer[tuple[Claim, ...]]:

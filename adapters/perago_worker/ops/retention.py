@@ -1,22 +1,29 @@
-"""Retention at work: ``perago gc`` goes through the whole ledger, a worker now and then through a part of it."""
+"""Retention at work: ``perago gc`` goes through all there is, a worker now and then through a part of it."""
 
 from __future__ import annotations
 
 import secrets
-from threading import Lock
+from collections.abc import Iterable
+from itertools import cycle
 from typing import Final
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.ledger.records import AUDITS
 from perago_core.ledger.retention import Collected, Retention, collect
+from perago_core.pipelines import OrchestratorError
+from perago_core.values import Target
 from perago_worker.logger import log
-from perago_worker.stack import Stack
+from perago_worker.ops.collector import Collector
+from perago_worker.ops.gc import CollectError, collect_claims
+from perago_worker.stack import Stack, pipelines_of
 
-#: How many audit records are looked at in one go.
+#: How many audit records, or tasks with claims, are looked at in one go.
 PART: Final = 200
-#: Seconds a worker lets pass between two parts: some thirty thousand records a day.
+#: Seconds a worker lets pass between two parts: some thirty thousand records, or tasks, a day.
 EVERY: Final = 600.0
+#: Seconds a run must be over before its claims go; as ``perago gc`` has it where nobody says otherwise.
+DAY: Final = 24 * 3600.0
 
 
 def collect_ledger(stack: Stack, retention: Retention, *, dry_run: bool = False) -> Answer[Collected]:
@@ -32,31 +39,20 @@ def collect_ledger(stack: Stack, retention: Retention, *, dry_run: bool = False)
     return Done(total)
 
 
-class LedgerCollector:
-    """What a worker does about the ledger's growth, between two tasks: one part, and then nothing for a while.
+class LedgerCollector(Collector):
+    """Removes records whose time is over.
 
     Keys are random, so a worker that begins anywhere and goes round meets them all, however short it lives.
     """
 
     def __init__(self, stack: Stack, retention: Retention) -> None:
-        self._stack = stack
+        super().__init__(stack, EVERY)
         self._retention = retention
         self._after = AUDITS + secrets.token_hex(2)
-        self._next = stack.clock.now()
-        self._busy = Lock()
-
-    def collect_now_and_then(self) -> None:
-        """Collect the next part if it is time. Trouble is logged and nothing else: the next part may do better."""
-        if self._stack.coordination is None or not self._busy.acquire(blocking=False):
-            return
-        try:
-            if self._stack.clock.now() >= self._next:
-                self._next = self._stack.clock.now() + EVERY
-                self._collect()
-        finally:
-            self._busy.release()
 
     def _collect(self) -> None:
+        if self._stack.coordination is None:
+            return
         part = run(collect(self._retention, after=self._after, limit=PART), self._stack.ports())
         if not isinstance(part, Done):
             log.warning("old records stay in the ledger for now: %s", part.reason)
@@ -64,3 +60,26 @@ class LedgerCollector:
         self._after = part.value.after
         if part.value.removed:
             log.info("removed %d record(s) from the ledger whose time is over", part.value.removed)
+
+
+class ClaimCollector(Collector):
+    """Removes the claims of tasks whose run is long over, one repository at a time: what ``perago gc`` does as well.
+
+    A part is drawn, so that a worker that lives for one task only does its share.
+    """
+
+    def __init__(self, stack: Stack, targets: Iterable[Target]) -> None:
+        super().__init__(stack, EVERY)
+        self._targets = cycle({each.repository: each for each in targets}.values())
+
+    def _collect(self) -> None:
+        target = next(self._targets, None)
+        if target is None:
+            return
+        try:
+            removed = collect_claims(self._stack, pipelines_of(self._stack), target, DAY, most=PART)
+        except (CollectError, OrchestratorError) as error:
+            log.warning("claims of runs that are over stay in %s for now: %s", target.repository, error)
+            return
+        if removed:
+            log.info("removed the claims of %d task(s) that are over from %s", len(removed), target.repository)

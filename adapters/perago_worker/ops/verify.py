@@ -12,6 +12,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from perago_core.answers import Answer, Done
+from perago_core.fence import published_by
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
 from perago_core.pipelines import Pipelines
 from perago_core.recovery import WALK_LIMIT
@@ -41,10 +42,11 @@ def verify(stack: Stack, pipelines: Pipelines, target: Target) -> Verdict:
         claim for task in sorted(logical_tasks) for claim in _done(stack.store.claims(target, task), "the claims")
     )
     snapshots = {each: _done(stack.orchestrator.reload(each[0], each[1]), "a task") for each in _tasks(claims)}
-    commits, whole = _walk(stack, target, {each.ref for each in accepted})
+    commits, bases, whole = _walk(stack, target, {each.ref for each in accepted})
     trees = {commit.ref: commit.tree for commit in commits}
     written = {(each.task_id, move.after) for each, move in moves if move.moves}
     written |= {(claim.task_id, ref) for claim in claims for ref, tree in trees.items() if claim.tree == tree}
+    written |= _joined(accepted, claims, commits)
     return judge(
         Facts(
             target,
@@ -61,8 +63,25 @@ def verify(stack: Stack, pipelines: Pipelines, target: Target) -> Verdict:
                 for each, move in moves
                 if each.kind is SettlementKind.ABANDONED and ON_GROUNDS in each.actor and move.after is not None
             ),
+            bases,
         )
     )
+
+
+def _joined(
+    accepted: Iterable[Accepted], claims: Iterable[Claim], commits: Iterable[Commit]
+) -> set[tuple[str, CommitRef | None]]:
+    """Return who was the first to be accepted with a commit that a task with a scope has published.
+
+    Known by the staged commit in a claim of any attempt: who adopted it has not published it, and its tree is that of
+    no claim where it was joined onto what others have published.
+    """
+    published = {(claim.logical_task, each.ref) for each in commits for claim in claims if published_by(each, claim)}
+    first: dict[CommitRef, Accepted] = {}
+    for each in sorted(accepted, key=lambda result: result.at):
+        if (each.logical_task, each.ref) in published:
+            first.setdefault(each.ref, each)
+    return {(each.task_id, ref) for ref, each in first.items()}
 
 
 def _settled(stack: Stack) -> tuple[Audit, ...]:
@@ -93,22 +112,36 @@ def _accepted(pipelines: Pipelines, target: Target) -> tuple[list[Accepted], set
     return accepted, logical_tasks
 
 
-def _walk(stack: Stack, target: Target, wanted: set[CommitRef]) -> tuple[tuple[Commit, ...], bool]:
-    """Read the branch from its head down until everything wanted was met, at the root, or at the limit."""
+def _walk(
+    stack: Stack, target: Target, wanted: set[CommitRef]
+) -> tuple[tuple[Commit, ...], tuple[tuple[CommitRef, CommitRef], ...], bool]:
+    """Read the branch from its head down until everything wanted was met, at the root, or at the limit.
+
+    Wanted is also what an accepted commit that joins was made from: the parent of its staged commit, which is its
+    second parent.
+    """
     head = _done(stack.store.head(target), str(target))
     if head is None:
-        raise StackError(f"{target} cannot be verified: there is no such branch")
-    commits = [head.commit]
-    missing = wanted - {head.commit.ref}
-    while commits[-1].parents and (missing or len(commits) == 1):
-        if len(commits) == WALK_LIMIT:
-            return tuple(commits), False
-        found = _done(stack.store.look(target.repository, commits[-1].parents[0]), f"the history of {target}")
-        if found is None:
-            return tuple(commits), False
-        commits.append(found)
-        missing.discard(found.ref)
-    return tuple(commits), True
+        raise StackError(
+            f"{target} cannot be verified: there is no such branch. Correct its name, or let `perago run` make it"
+        )
+    commits: list[Commit] = []
+    bases: list[tuple[CommitRef, CommitRef]] = []
+    missing, at = set(wanted), head.commit
+    while True:
+        commits.append(at)
+        missing.discard(at.ref)
+        if at.ref in wanted and len(at.parents) > 1:
+            staged = _done(stack.store.look(target.repository, at.parents[1]), f"the history of {target}")
+            if staged is not None and staged.parents:
+                bases.append((at.ref, staged.parents[0]))
+                missing.add(staged.parents[0])
+        if not at.parents or (not missing and len(commits) > 1):
+            return tuple(commits), tuple(bases), True
+        found = _done(stack.store.look(target.repository, at.parents[0]), f"the history of {target}")
+        if found is None or len(commits) == WALK_LIMIT:
+            return tuple(commits), tuple(bases), False
+        at = found
 
 
 def _done(answer: Answer[T], what: str) -> T:

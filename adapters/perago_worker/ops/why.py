@@ -8,8 +8,8 @@ any more is unknown, and said to be.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from attrs import field, frozen
 
@@ -17,18 +17,16 @@ from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind, audit_key, decode
 from perago_core.pipelines import OrchestratorError, Pipelines, PipelineView, TaskPlace
 from perago_core.values import Commit, CommitRef, Target, TaskStatus
-from perago_worker.api.errors import UserError
+from perago_worker.ops.refs import RefError, commit_at, commits
 from perago_worker.runtime.provenance import CODE, EXECUTION, said_in
 from perago_worker.stack import Stack
 
-#: How many commits one request brings.
-PAGE: Final = 100
 #: Where a lakeFS merge says which commit it has merged; that one has the message.
 _STAGED = "perago_staged"
 _MESSAGE = re.compile(r"(?P<logical>.+) attempt (?P<number>\d+) \((?P<task>[^()]+)\)")
 
 
-class WhyError(UserError):
+class WhyError(RefError):
     """It cannot be said which commit made it; the message says what is missing."""
 
 
@@ -68,7 +66,7 @@ class Why:
 def why(stack: Stack, pipelines: Pipelines, target: Target, path: str, *, at: str = "", limit: int = 1000) -> Why:
     """Find the newest commit that changed a file, or anything in a folder, and say what is known of who made it."""
     path = path.strip("/")
-    start = _start(stack, target, at, limit)
+    start = commit_at(stack.store, target, at, limit)
     commit, files = _changed(stack, target, path, start, limit)
     unknown: list[str] = []
     maker = _maker(stack, target, commit, unknown)
@@ -101,23 +99,13 @@ def why(stack: Stack, pipelines: Pipelines, target: Target, path: str, *, at: st
 # ---- which commit
 
 
-def _start(stack: Stack, target: Target, at: str, limit: int) -> Commit:
-    """Find the commit to look from: the head, or the one of the branch whose id begins so, or just that one."""
-    if not at:
-        return next(_commits(stack, target, None, 1))
-    found = [each for each in _commits(stack, target, None, limit) if each.ref.startswith(at)]
-    if len(found) > 1:
-        raise WhyError(f"{at!r} could be {', '.join(each.ref[:20] for each in found[:4])}; give more of it")
-    return found[0] if found else next(_commits(stack, target, CommitRef(at), 1))
-
-
 def _changed(stack: Stack, target: Target, path: str, start: Commit, limit: int) -> tuple[Commit, int]:
     """Walk down from a commit until the path is another than there."""
     now = _content(stack, target, path, start)
     if not now:
         raise WhyError(f"expected {path!r} on {target} at {start.ref[:12]}; found nothing of that name")
     commit = start
-    for before in _commits(stack, target, start.ref, limit + 1):
+    for before in commits(stack.store, target, start.ref, limit + 1):
         if before.ref == commit.ref:
             continue
         if before.tree != commit.tree and _content(stack, target, path, before) != now:
@@ -128,21 +116,6 @@ def _changed(stack: Stack, target: Target, path: str, start: Commit, limit: int)
             f"unknown: {path!r} is unchanged in the last {limit} commits of {target}; look further with --limit"
         )
     return commit, len(now)
-
-
-def _commits(stack: Stack, target: Target, at: CommitRef | None, limit: int) -> Iterator[Commit]:
-    left = limit
-    while left > 0:
-        page = stack.store.history(target, min(PAGE, left), at)
-        if not isinstance(page, Done):
-            raise WhyError(f"unknown: the history of {target} cannot be read: {page.reason}. Try again once it answers")
-        if not page.value:
-            raise WhyError(f"{target} cannot be read: there is no such branch")
-        yield from page.value
-        left -= len(page.value)
-        if not page.value[-1].parents:
-            return
-        at = page.value[-1].parents[0]
 
 
 def _content(stack: Stack, target: Target, path: str, commit: Commit) -> frozenset[tuple[str, str, int]]:

@@ -1,21 +1,24 @@
 """A declared pipeline, checked against the tasks there are before it is registered or started.
 
 Steps side by side start from one commit, and each publishes by moving the branch from there: of two that write, the
-second would always be refused. So at most one of them writes (P-21), and it comes last: its ref is the next step's
-input, and an orchestrator that knows only lines of steps may run them in this order.
+second would always be refused, unless they declare what they read and write, and it is disjoint. So at most one of them
+writes (P-21), or all that do declare it; and one that writes comes last: its ref is the next step's input, and an
+orchestrator that knows only lines of steps may run them in this order. After several, whoever wants what all of them
+have written declares to read it: then it begins at the newest accepted commit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 from perago_core.pipelines import OPENING, PROMOTION, quoted
 from perago_worker.api.task import TaskDefinition
 from perago_worker.config.load import SettingsError
 from perago_worker.config.settings import PipelineSettings, StepSettings
-from perago_worker.pipelines.parameters import complete, fits, instead
+from perago_worker.pipelines.parameters import complete, fits, how, instead
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 #: What quotations call the parameters of the pipeline, and what Conductor calls the workflow itself.
@@ -49,7 +52,9 @@ def check_params(name: str, pipeline: PipelineSettings, given: Mapping[str, Any]
     wanted = _quoted_params(pipeline)
     unknown, missing = sorted(given.keys() - wanted), sorted(wanted - given.keys())
     if unknown:
-        raise SettingsError(f"pipeline {name} has no parameter {unknown[0]!r}; {instead(unknown[0], wanted)}")
+        raise SettingsError(
+            f"pipeline {name} has no parameter {unknown[0]!r}; {instead(unknown[0], wanted)}{how(wanted)}"
+        )
     if missing:
         raise SettingsError(f"pipeline {name} needs --param {missing[0]}=VALUE: a step quotes it")
     return dict(given)
@@ -94,16 +99,38 @@ def _tasks(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> I
                 f"audit {step.label} looks at the run and must not change it; declare task {step.task} with "
                 "Workspace(read_only=True), or make it a step"
             )
+    several = ""
+    where = f"{pipeline.repository}/{pipeline.branch}"
     for stage in pipeline.stages:
+        for step in stage:
+            if several and tasks[step.task].workspace is not None and tasks[step.task].scope is None:
+                yield (
+                    f"{step.label} comes after {several}, which write side by side, and would see what one of them has "
+                    f"written; declare what task {step.task} reads and writes in its Workspace"
+                )
         writers = [step for step in stage if not tasks[step.task].read_only]
-        where = f"{pipeline.repository}/{pipeline.branch}"
-        if len(writers) > 1:
+        yield from _side_by_side(writers, tasks, where)
+        if writers and writers[-1] is not stage[-1]:
+            yield f"{writers[-1].label} writes to {where}; put it last of the steps it runs beside"
+        several = _all(writers) if len(writers) > 1 else several
+
+
+def _side_by_side(writers: list[StepSettings], tasks: Mapping[str, TaskDefinition], where: str) -> Iterator[str]:
+    """Name writers that would get in each other's way."""
+    scopes = [(step, tasks[step.task].scope) for step in writers]
+    if len(writers) > 1 and any(scope is None for _, scope in scopes):
+        yield (
+            f"{_all(writers)} would write to {where} side by side, and all but one would be refused; put them one "
+            "after the other, make them read only, or declare in their Workspace what they read and write"
+        )
+        return
+    for (one, its), (other, others) in combinations(scopes, 2):
+        met = None if its is None or others is None else its.meets(others)
+        if met is not None:
             yield (
-                f"{_all(writers)} would write to {where} side by side, and all but one would be refused; put them one "
-                "after the other, or make them read only"
+                f"{one.label} and {other.label} run side by side, and one writes {met or 'everything'!r} that the "
+                "other reads or writes; put them one after the other"
             )
-        elif writers and writers[0] is not stage[-1]:
-            yield f"{writers[0].label} writes to {where}; put it last of the steps it runs beside"
 
 
 def _quotes(pipeline: PipelineSettings) -> Iterator[str]:

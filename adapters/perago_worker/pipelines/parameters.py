@@ -27,7 +27,9 @@ def complete(pipeline: str, declared: Mapping[str, ParamSettings], given: Mappin
     """Add the defaults to what is given; ``SettingsError`` for one that is unknown, missing or of another type."""
     unknown = sorted(given.keys() - declared.keys())
     if unknown:
-        raise SettingsError(f"pipeline {pipeline} has no parameter {unknown[0]!r}; {instead(unknown[0], declared)}")
+        raise SettingsError(
+            f"pipeline {pipeline} has no parameter {unknown[0]!r}; {instead(unknown[0], declared)}{how(declared)}"
+        )
     values = {name: given.get(name, each.default) for name, each in declared.items()}
     for name, each in declared.items():
         if values[name] is None:
@@ -73,6 +75,13 @@ def instead(name: str, known: Collection[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"it has {', '.join(sorted(known))}" if known else "it has none"
+
+
+def how(known: Collection[str]) -> str:
+    """Say how a pipeline comes to have parameters, to whoever gives the first one to a pipeline without any."""
+    return (
+        "" if known else ': quote it in a step, e.g. params = { rows = "${params.rows}" }, and `perago run` asks for it'
+    )
 
 
 def _value(text: str) -> object:

@@ -3,20 +3,26 @@
 Both are attempts like any other, and run in the worker, as the recovery task does. The promotion's input is the commit
 of the target that the run was started at, and its work is the difference between that and what the last step left. So
 it is published as everything is: fenced, once, adopted by the next attempt if its worker dies before it reports.
+
+A run whose tasks all declare what they read and write declares the union of it, and is published onto disjoint work of
+others too. A conflict ends it: its work is a difference from its input, so it cannot begin elsewhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from attrs import evolve
 from pydantic import BaseModel
 
 from perago_core.answers import Answer, Done
 from perago_core.names import run_branch
 from perago_core.pipelines import opening_task_name, promotion_task_name
 from perago_core.ports import ManagedStore, RunBranches, Store, Stored
-from perago_core.values import Attempt, CommitRef, Target
+from perago_core.values import Attempt, CommitRef, OnConflict, Scope, Target
 from perago_worker.api.errors import TaskTerminalError
 from perago_worker.api.task import TaskDefinition, Workspace, definition_of, task
-from perago_worker.config.settings import Settings
+from perago_worker.config.settings import PipelineSettings, Settings
 from perago_worker.runtime.internal_tasks import StoreWorkspace
 from perago_worker.stack import Stack, StackError
 
@@ -57,7 +63,7 @@ class Promoted(BaseModel):
     removed: int
 
 
-def run_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
+def run_tasks(settings: Settings, stack: Stack, tasks: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
     """Return the tasks that workers of this project have for its isolated pipelines: two for each."""
     made: dict[str, TaskDefinition] = {}
     # They do nothing that takes long, so a dead worker's is given up as soon as the budget allows.
@@ -65,8 +71,34 @@ def run_tasks(settings: Settings, stack: Stack) -> dict[str, TaskDefinition]:
     for name, each in settings.pipelines.items():
         if each.isolated:
             made[opening_task_name(name)] = opening_of(opening_task_name(name), stack.store, patience)
-            made[promotion_task_name(name)] = promotion_of(promotion_task_name(name), patience)
+            promotion = promotion_of(promotion_task_name(name), patience)
+            made[promotion_task_name(name)] = _with_scope(promotion, _scope_of(each, tasks))
     return made
+
+
+def _scope_of(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> Scope | None:
+    """Return what the tasks of a run read and write together; ``None`` if one of them does not say.
+
+    An audit counts: one that declares nothing has looked at the whole branch, and what was published beside the run
+    since then it has not seen.
+    """
+    scopes: list[Scope] = []
+    for each in pipeline.all_steps:
+        definition = tasks.get(each.task)
+        if definition is None or (definition.workspace is not None and definition.scope is None):
+            return None
+        if definition.scope is not None:
+            scopes.append(definition.scope)
+    reads = tuple(sorted({prefix for scope in scopes for prefix in scope.reads}))
+    writes = tuple(sorted({prefix for scope in scopes for prefix in scope.writes}))
+    return Scope(reads, writes) if scopes else None
+
+
+def _with_scope(promotion: TaskDefinition, scope: Scope | None) -> TaskDefinition:
+    if scope is None:
+        return promotion
+    workspace = Workspace(reads=scope.reads, writes=scope.writes)
+    return evolve(promotion, workspace=workspace, on_conflict=OnConflict.FAIL)
 
 
 def opening_of(name: str, store: ManagedStore, patience: float) -> TaskDefinition:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from perago_core.values import Target
 from perago_worker.api.errors import UserError
 from perago_worker.api.registry import Registry
 from perago_worker.bodies import isolation
@@ -19,7 +20,7 @@ from perago_worker.folders.cache import Cache
 from perago_worker.folders.workspace import Limits, LocalWorkspace, NoteListener, to_log
 from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
-from perago_worker.ops.retention import LedgerCollector
+from perago_worker.ops.retention import ClaimCollector, LedgerCollector
 from perago_worker.ops.run_branches import sweep_run_branches
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.pipelines.run_tasks import run_tasks
@@ -27,6 +28,7 @@ from perago_worker.runtime.attempt import Node, Runtime
 from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.exporters import exporting
 from perago_worker.runtime.failpoints import failpoint_from_environment, watched
+from perago_worker.runtime.further_targets import FurtherTargets
 from perago_worker.runtime.lineage_reporter import lineage_reporter
 from perago_worker.runtime.liveness import lookout_for
 from perago_worker.runtime.measuring import BudgetWatch
@@ -102,6 +104,9 @@ def _assembled(
     hear: NoteListener,
 ) -> Generator[Assembled]:
     name = node.worker_id
+    first = (Target(each.repository, each.branch) for each in settings.pipelines.values() if not each.isolated)
+    further = FurtherTargets(settings.targets)
+    further.check(tasks.values(), tuple(first), stack.store, node.backing)
     failpoint = failpoint_from_environment()
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     show_worker(counters, node.backing, node.epoch, targets_of(settings))
@@ -127,13 +132,13 @@ def _assembled(
     swept = files.sweep()
     if swept:
         log.info("removed the folders of %d dead execution(s)", len(swept))
-    inside = {**own_tasks(settings, stack, counters), **run_tasks(settings, stack)}
+    inside = {**own_tasks(settings, stack, counters), **run_tasks(settings, stack, tasks)}
     lookout = lookout_for(stack, own, name, {**tasks, **inside}, counters)
     with ExitStack() as ending:
         ending.enter_context(closing(bodies))
         spark = with_spark(
             files,
-            stack.store,
+            stack,
             tasks,
             settings.spark,
             environment=environment,
@@ -158,8 +163,12 @@ def _assembled(
             lookout=lookout,
             budget_watch=BudgetWatch(node.budget, counters),
             codes=code_digests(tuple(tasks.values())),
-            lineage=ending.enter_context(lineage_reporter(settings, counters, stack.clock)),
-            collector=LedgerCollector(stack, settings.coordination.retention()) if node.ledger else None,
+            lineage=ending.enter_context(lineage_reporter(settings, counters, stack)),
+            collectors=(
+                *([LedgerCollector(stack, settings.coordination.retention())] if node.ledger else ()),
+                ClaimCollector(stack, targets_of(settings)),
+            ),
+            further=further,
         )
         worker = Worker(
             orchestrator,

@@ -26,8 +26,9 @@ from perago_core.contract import (
     WORKSPACE,
 )
 from perago_core.ports import Assignment
-from perago_core.values import CommitRef, OnAbandoned, Operation, Target
+from perago_core.values import CommitRef, OnAbandoned, OnConflict, Operation, Scope, Target
 from perago_worker.api.errors import InputError
+from perago_worker.api.signature import FOLDER
 from perago_worker.api.task import TaskDefinition
 
 #: How callers of an earlier generation spell ``refType``.
@@ -118,7 +119,11 @@ def _names(document: Mapping[str, object]) -> str:
 
 @frozen
 class AttemptInput:
-    """Where an attempt works. ``trouble``: its input cannot be read, and this is why."""
+    """Where an attempt works. ``trouble``: its input cannot be read, and this is why.
+
+    ``movable``: it may begin at a newer commit than it was told. Not so a promotion: its work is the difference between
+    its input and what its run has left, and from a newer one it would remove what others have published since.
+    """
 
     workspace: WorkspaceRef
     params: str
@@ -127,6 +132,9 @@ class AttemptInput:
     trouble: str | None = None
     over_maintenance: bool = False
     on_abandoned: OnAbandoned = OnAbandoned.ADOPT
+    scope: Scope | None = None
+    on_conflict: OnConflict = OnConflict.RERUN
+    movable: bool = True
 
 
 def attempt_input(assignment: Assignment, definition: TaskDefinition) -> AttemptInput:
@@ -143,6 +151,9 @@ def attempt_input(assignment: Assignment, definition: TaskDefinition) -> Attempt
         operation=definition.operation,
         over_maintenance=definition.over_maintenance,
         on_abandoned=definition.on_abandoned,
+        scope=definition.scope,
+        on_conflict=definition.on_conflict,
+        movable=definition.signature.kind == FOLDER,
     )
 
 

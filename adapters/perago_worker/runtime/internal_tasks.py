@@ -42,14 +42,15 @@ class _NoFolder:
 
 
 class UnreadableInput(_NoFolder):
-    """The workspace of an attempt whose input cannot be read: it fails terminally, without a body (S-36)."""
+    """The workspace of an attempt whose input cannot be read: it fails without a body, for good unless told (S-36)."""
 
-    def __init__(self, trouble: str) -> None:
+    def __init__(self, trouble: str, *, terminal: bool = True) -> None:
         self._trouble = trouble
+        self._terminal = terminal
 
     def run(self, attempt: Attempt) -> Answer[BodyEvent]:
         """Fail with what is wrong with the input."""
-        return Done(BodyFailed(attempt.execution, self._trouble, terminal=True), operations=0)
+        return Done(BodyFailed(attempt.execution, self._trouble, terminal=self._terminal), operations=0)
 
 
 @define

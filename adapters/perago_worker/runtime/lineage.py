@@ -18,7 +18,7 @@ from attrs import frozen
 
 from perago_core.contract import NOWHERE
 from perago_core.results import Acceptance, Classification, Completed, Outcome, Refusal
-from perago_core.values import Attempt, CommitRef
+from perago_core.values import Attempt, CommitRef, TaskSnapshot, TaskStatus
 from perago_worker.api.task import TaskDefinition
 from perago_worker.version import version
 
@@ -135,6 +135,43 @@ class Lineage:
                 ),
             },
         }
+
+
+def closed(began: Mapping[str, Any], execution: str, task: TaskSnapshot | None, at: int) -> dict[str, Any]:
+    """Say of a run that was told as begun how it ended, for a worker that could not: accepted, or not taken.
+
+    ``task``: as the orchestrator shows it, closed; a task it has forgotten is one whose result nobody can see any more.
+    """
+    accepted = task is not None and task.status is TaskStatus.COMPLETED and task.result_execution == execution
+    taken = Acceptance.ACCEPTED if accepted else Acceptance.UNKNOWN if task is None else Acceptance.NOT_ACCEPTED
+    facets = {**began["run"]["facets"]}
+    more = {"acceptance": taken.value, "adopted": False, "result": "silent", "why": None}
+    facets["perago_attempt"] = {**facets["perago_attempt"], **more}
+    facets["errorMessage"] = _facet(
+        "facets/1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet",
+        message="its worker ended before it could say how it went; this was told by another",
+        programmingLanguage="python",
+    )
+    kind = {Acceptance.ACCEPTED: "COMPLETE", Acceptance.NOT_ACCEPTED: "ABORT"}.get(taken, "OTHER")
+    ref = None if task is None or not accepted else task.result_ref
+    return {
+        **began,
+        "eventType": kind,
+        "eventTime": datetime.fromtimestamp(at / 1000, UTC).isoformat(),
+        "run": {**began["run"], "facets": facets},
+        "outputs": [_at(each, ref) for each in began["inputs"] if ref is not None and _ref_of(each) != ref],
+    }
+
+
+def _ref_of(dataset: Mapping[str, Any]) -> str:
+    return str(dataset["facets"]["perago_commit"]["commit"])
+
+
+def _at(dataset: Mapping[str, Any], ref: CommitRef) -> dict[str, Any]:
+    """Return the same data at another commit."""
+    facets = dataset["facets"]
+    version, commit = {**facets["version"], "datasetVersion": ref}, {**facets["perago_commit"], "commit": ref}
+    return {**dataset, "facets": {**facets, "version": version, "perago_commit": commit}}
 
 
 def _kind(outcome: Outcome) -> str:

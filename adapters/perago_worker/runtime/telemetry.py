@@ -18,7 +18,7 @@ from perago_core.machine.rows import Fired
 from perago_core.measured import BOUNDS, Measured
 from perago_core.plan import PlanKind
 from perago_core.results import Completed, Outcome
-from perago_core.values import Attempt, Backing, Target
+from perago_core.values import Attempt, Backing, Between, Target
 from perago_worker.logger import log
 
 if TYPE_CHECKING:
@@ -240,6 +240,14 @@ def _ending(attempt: Attempt, outcome: Outcome) -> str:
     if result is not None:
         return f"{who}: failed, {result.refusal}"
     return f"{who}: silent, {outcome.silence}"
+
+
+def joined(ref: str, between: Between) -> str:
+    """Say onto what an attempt that shares its branch was published, and for whom it waited."""
+    commits = between.commits or ()
+    onto = commits[0].commit.ref if commits else "its input"
+    waited = f", waited {between.waited:.1f} s for {between.waited_for}" if between.waited_for else ""
+    return f"published {ref} onto {onto} over {len(commits)} commit(s) of others{waited}"
 
 
 def trace_file(folder: Path, attempt: Attempt) -> Path:

@@ -85,6 +85,11 @@ class Worker:
             self._stopping.set()
             self._stop_bodies(_TOLD)
 
+    @property
+    def draining(self) -> bool:
+        """Whether it was told to take no more work."""
+        return self._draining.is_set()
+
     def run(self, *, until_idle: bool = False) -> int:
         """Work until told to stop; with ``until_idle`` also until there is nothing to do. Give the exit code."""
         waited = self._poll_interval

@@ -163,6 +163,7 @@ CHANGES = (
     Change("no mark of a no-op that others adopt", _STRONG, _of("no-ops unseen")),
     Change("no claim for what is adopted", _STRONG, _of("adopted unclaimed")),
     Change("no second look at what is adopted", _STRONG, _of("adopted unseen")),
+    Change("no ear for what a head says of itself", _STRONG, _of("word unread")),
     Change("no silence of who is outranked", _STRONG, _of("outranked goes on")),
     Change("no look at the rivals after a refusal", _STRONG, _without(Phase.RIVALS)),
     Change("no word on earlier attempts", _STRONG, _without(Phase.EARLIER_OWNERS)),

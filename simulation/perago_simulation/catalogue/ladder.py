@@ -95,6 +95,8 @@ REPLACING = (
 
 #: The rows of the attempt's table that fire in no world of the ladder, and why: every other row must.
 UNREACHED: Mapping[str, str] = {
+    "H8": 'only a task that shares its branch, with `on_conflict = "fail"`: played call by call, not explored',
+    "PR4": "only tasks that share a branch: explored apart, in `tests/simulation/test_sharing.py`",
     "LL-PUBLICATION-1": "`soft` never holds a lease, so it never loses one",
     "LL-PUBLICATION-2": "`atomic` never holds a lease, so it never loses one",
 }

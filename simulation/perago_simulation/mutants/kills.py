@@ -67,6 +67,11 @@ ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
     "twins, retry": {"crashes": 0, "pauses": False, "twins": 1, "adopts": True},
     "twins, lost answer": {"attempts": 1, "crashes": 0, "losses": 1, "pauses": False, "twins": 1, "adopts": True},
     "twins, half of them adopting": {"pauses": False, "twins": 1, "adopts": True, "mixed": True},
+    # Two tasks on one branch that write the same: a head is of one of them, and only its word says of which.
+    "side by side, equal trees": {
+        "attempts": 1, "workflows": 2, "abreast": True, "crashes": 0, "losses": 1, "pauses": False, "same_tree": True,
+        "adopts": True,
+    },
 }  # fmt: skip
 
 

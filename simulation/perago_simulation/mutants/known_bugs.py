@@ -92,6 +92,7 @@ BUGS = (
     Bug("adopted unseen", "S-41", "what was at the head before the claim is taken for what is there after it", _STRONG, way.learning(m.HeadSeen, lesson.still_there), _LOOKED),
     Bug("adopted without a name", "S-41", "who adopts has no name that a barrier could end", _STRONG, way.on(way.adopts_without_name), _LOOKED),
     Bug("any child adopted", "S-06", "any child of the input is taken for the own task's", _STRONG, way.learning(m.HeadSeen, lesson.adoptable_by(lesson.anything_is_ours)), _LOOKED),
+    Bug("word unread", "S-06", "a head that says it is another task's is judged by its tree alone", _STRONG, way.learning(m.HeadSeen, lesson.word_unread)),
     Bug("own output", "S-06", "an adopted commit is reported with what the own body returned", _STRONG, way.on(lambda: way.asking(table.report_adopted, way.report_own_output)), _LOOKED),
     Bug("own work", "S-01", "who adopts reports the own commit", _STRONG, way.on(lambda: way.asking(table.report_adopted, way.report_own_work)), _LOOKED),
     Bug("no-ops unseen", "S-41", "the claim of who changed nothing is overlooked", _STRONG, way.learning(m.HeadSeen, lesson.adoptable_by(lesson.claims(lesson.no_ops_unseen))), _LOOKED),

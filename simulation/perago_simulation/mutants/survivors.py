@@ -29,16 +29,24 @@ _TWIN_FAILS = (
     "Where one failure fails the workflow it matters; `tests/conductor/test_adoption.py` has such a workflow."
 )
 _OVERLAP = (
-    "The rules of number and of status overlap here: this orchestrator hands out an attempt only after the one before "
-    "has ended, so an older owner has always ended, and a newer one is refused by the other rule. Without both "
-    "(`no owner rule`) S-16 notices. Nor does a rerun tell them apart: its claim is lost to the execution before it."
+    "The rules of number and of status overlap here: whoever has a greater number is open or accepted by the time an "
+    "older attempt looks at the head, and the rule of status refuses it. Without both (`no owner rule`) S-16 notices, "
+    "and so it does without the rule of status (`owners all dead`). Nor does a rerun tell them apart: its claim is "
+    "lost to the execution before it."
+)
+
+_FOR_GOOD = (
+    "The task fails where only its attempt had: retries that might have helped are not made. Nothing is published that "
+    "was not, and a workflow that fails is no dead end. The vectors of the core have it."
+)
+_ONCE_MORE = (
+    "The head is seen and judged once more, and the store refuses once more what it has refused. Costs calls, and ends "
+    "as it would have."
 )
 
 #: By mutant, why it may survive.
 REASONS: Mapping[str, str] = {
-    "owners all dead": _OVERLAP,
     "numbers ignored": _OVERLAP,
-    "one owner": _OVERLAP,
     "ours by tree": (
         "With the owner rule and the expected head, nothing with our tree stands anywhere but on our input. It takes a "
         "stranger who copies our tree; the vectors of the core have it."
@@ -119,4 +127,10 @@ REASONS: Mapping[str, str] = {
         "Who adopts publishes nothing, so nothing here looks for its name. A recovery does: it revokes the names of "
         "all who may have a claim before it takes a commit back."
     ),
+    "H5 as H8": _FOR_GOOD,
+    "HX1 as H8": _FOR_GOOD,
+    "PR1 as PR4": _ONCE_MORE,
+    "PR2 as PR4": _ONCE_MORE,
+    "PR3 as PR4": _ONCE_MORE,
+    "PRX1 as PR4": _ONCE_MORE,
 }

@@ -143,6 +143,14 @@ def anything_is_ours(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptSta
     return evolve(state, known=evolve(state.known, claims=(*state.known.claims, made_up))), event
 
 
+def word_unread(state: AttemptState, event: m.HeadSeen) -> Known:
+    """Judge a head as if it said nothing of itself."""
+    if event.head is None:
+        return _learnt(state, event)
+    silent = evolve(event.head, commit=evolve(event.head.commit, message=""))
+    return _learnt(state, evolve(event, head=silent))
+
+
 def _claim(state: AttemptState) -> Claim:
     return claim_of(state.subject, state.known.staged, state.known.output)
 

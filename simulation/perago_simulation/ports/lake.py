@@ -101,15 +101,18 @@ class Repository:
         branch = self.branches[name]
         return changed(self.tree(branch.at), branch.uncommitted)
 
-    def merged(self, source: CommitRef, onto: CommitRef) -> CommitRef:
+    def merged(self, source: CommitRef, onto: CommitRef, *, joins: bool = False) -> CommitRef:
         """Make the merge of one commit onto another: what the source changed since its parent, as one new commit.
+
+        ``joins``: the source is its second parent.
 
         Where both have changed a path the source wins, silently: a store that blends is the worst case, and the one
         that is explored.
         """
         base = self.tree(self.commits[source].parents[0])
         tree = changed(self.tree(onto), differences(base, self.tree(source)))
-        return self.commit((onto,), tree, f"merge of {source}: {self.commits[source].message}").ref
+        parents = (onto, source) if joins else (onto,)
+        return self.commit(parents, tree, self.commits[source].message).ref
 
 
 def _digest(*parts: str) -> str:
@@ -170,7 +173,7 @@ class Publications:
 
     def _install(self, plan: PublishPlan, repository: Repository, branch: Branch) -> CommitRef:
         merge = plan.kind is PlanKind.MERGE
-        branch.at = repository.merged(plan.commit, branch.at) if merge else plan.commit
+        branch.at = repository.merged(plan.commit, branch.at, joins=plan.joins) if merge else plan.commit
         self.restart(plan.target)
         return branch.at
 

@@ -12,12 +12,13 @@ from typing import BinaryIO, ClassVar
 from attrs import frozen
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
+from perago_core.landed import above, landed
 from perago_core.names import EVERY, is_staging_name
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
 from perago_core.ports import Stored
-from perago_core.values import Claim, Commit, CommitRef, Head, StagedRef, Target
-from perago_simulation.ports.lake import Branch, Lake, Repository, Tree, objection
+from perago_core.values import Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
+from perago_simulation.ports.lake import Branch, Lake, Repository, Tree, differences, objection
 from perago_simulation.ports.serving import Dispatcher, served
 
 
@@ -139,6 +140,22 @@ class SimulatedStore(Lake):
         found = self.repositories.get(repository)
         return Done(None if found is None else found.commits.get(ref))
 
+    @served
+    def since(
+        self, repository: str, base: CommitRef, head: CommitRef, prefixes: tuple[str, ...]
+    ) -> Answer[tuple[Landed, ...] | None]:
+        """List what lies above a commit up to a head, each with paths under the prefixes that differ."""
+        found = self.repositories.get(repository)
+        if found is None or head not in found.commits:
+            return NotDone(f"there is no commit {head} in {repository}")
+        commits = above(base, head, found.commits.__getitem__)
+
+        def differing(one: CommitRef, other: CommitRef) -> list[str]:
+            changes = differences(found.tree(one), found.tree(other))
+            return [path for path in changes if path.startswith(prefixes)]
+
+        return Done(None if commits is None else landed(commits, base, differing))
+
     def read(self, repository: str, ref: CommitRef) -> SimulatedSource:
         """Return the reader of a commit."""
         return SimulatedSource(self, repository, ref)
@@ -239,6 +256,8 @@ class SimulatedStore(Lake):
     @served
     def publish(self, plan: PublishPlan) -> Answer[CommitRef]:
         """Move the target as planned; a delayed request stays on its way, and its sender stops waiting."""
+        if plan.along:
+            return NotDone("this store moves one branch at a time")
         publication = self.send(plan)
         if self.delays:
             self.delays -= 1

@@ -17,8 +17,8 @@ from perago_core.results import Classification, Completed, Failed
 from perago_core.values import Backing
 from perago_simulation.properties.commands import about
 from perago_simulation.properties.publication import PUBLISHING
-from perago_simulation.properties.safety import Property, When, maker
-from perago_simulation.world.history import chain, commit
+from perago_simulation.properties.safety import Property, When, stands_on
+from perago_simulation.world.history import chain, commit, maker
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Task, World, maintains
 
@@ -47,13 +47,17 @@ def _no_change_is_dropped(
 
 
 def _output_is_own(setting: Setting, world: World) -> str | None:
-    """Judged of the commit where it is accepted, and of what the body returned where it is reported."""
+    """Judged of the commit where it is accepted, and of what the body returned where it is reported.
+
+    To an attempt that is open: a report to one that has ended is ignored, and its claims may be collected.
+    """
     for index, task in enumerate(world.tasks):
         if task.status is COMPLETED and task.ref != task.input and not _made_it(setting, world, task):
             return f"t{index} was completed by e{task.winner} with {task.ref}, which is not its own"
     for index, run in enumerate(world.runs):
         asked = None if run.state is None else run.state.pending[0]
-        if isinstance(asked, m.Report) and isinstance(asked.result, Completed):
+        is_heard = world.tasks[run.task].status is OPEN
+        if is_heard and isinstance(asked, m.Report) and isinstance(asked.result, Completed):
             on_record = _on_record(world, run.task, asked.result.ref)
             if on_record and asked.result.output not in on_record:
                 return f"e{index} reports {asked.result.ref} with {asked.result.output}, but on record is {on_record}"
@@ -80,12 +84,16 @@ def _made_it(setting: Setting, world: World, task: Task) -> bool:
 
 
 @about(m.Report)
-def _loser_is_silent(setting: Setting, world: World, index: int, _state: AttemptState, asked: m.Report) -> str | None:
+def _loser_is_silent(setting: Setting, world: World, index: int, state: AttemptState, asked: m.Report) -> str | None:
     """Judged of those who asked for the claim. A duplicate that fails before it asks reports like anybody else.
 
-    And while the attempt is open: a report to one that has ended is ignored, and its claims may be collected.
+    So does one that finds its twin's result accepted before it has staged anything: it repeats what was accepted
+    (``tests/simulation/test_loose_ends.py``). And while the attempt is open: a report to one that has ended is ignored,
+    and its claims may be collected.
     """
     if setting.backing is Backing.SOFT or world.tasks[world.runs[index].task].status is not OPEN:
+        return None
+    if state.known.accepted is not None and not state.known.staging:
         return None
     result = asked.result
     # A store that refuses to take a claim, for whatever reason, makes its sender fail before it has asked (ADR 34).
@@ -110,14 +118,31 @@ def _what_landed_is_found(
 
     And only where a barrier makes "not there" mean "will not be there". ``atomic`` has none: its publication may land
     after it looked.
+
+    Of a commit that stands on its input. Counterexample (``locked``, 20 moves): the store checks no head, so a merge
+    lands on a stranger's merge that came after the look (S-04b); it is read back, and rightly not called its own.
+
+    And where no stranger has taken back what he did. Counterexamples (``conditional`` 19 moves, ``locked`` 21): he
+    deletes the branch while the execution looks for its head, or leaves an object on it, beside which the barrier is
+    refused; then the head is the execution's again, or still.
     """
-    if not setting.store.barrier or setting.losses != 1 or world.budget.losses or setting.strangers:
+    if not setting.store.barrier or setting.losses != 1 or world.budget.losses or _taken_back(setting, world):
         return None
     if setting.interrupts or setting.refusals:  # then it may fail for that reason
         return None
     if not isinstance(asked.result, Failed) or not state.known.uncertain or maker(world.head) != index:
         return None
+    if not stands_on(setting, world, world.head, state.subject.input):
+        return None
     return f"e{index} fails although its {world.head} is the head and only the answer was lost"
+
+
+def _taken_back(setting: Setting, world: World) -> bool:
+    """Return whether a stranger has done something after which the head may look as if nothing had been."""
+    return world.rare is not None and any(
+        getattr(world.rare.left, name) != getattr(setting, name)
+        for name in ("foreign_resets", "recreations", "foreign_writes")
+    )
 
 
 @about(m.CleanUp)

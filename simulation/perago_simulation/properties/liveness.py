@@ -21,8 +21,8 @@ from perago_core.value import Value
 from perago_core.values import Backing
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.graph import Graph
-from perago_simulation.properties.safety import disturbed, maker
-from perago_simulation.world.history import commit
+from perago_simulation.properties.safety import disturbed
+from perago_simulation.world.history import commit, maker
 from perago_simulation.world.model import Label, Model, Part
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, RUNNING, Rarities, World

@@ -6,6 +6,8 @@ The promises about the branch itself are in ``properties``; these are broken fir
 # ruff: noqa: E501  one clause, one line
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from perago_core import fence
 from perago_core.attempt import AttemptState
 from perago_core.attempt import messages as m
@@ -13,10 +15,10 @@ from perago_core.plan import PlanKind
 from perago_core.results import Completed
 from perago_core.values import Backing
 from perago_simulation.properties.commands import about
-from perago_simulation.properties.safety import Property, When, maker, stands_on
-from perago_simulation.world.history import ROOT, chain, commit
+from perago_simulation.properties.safety import Property, When, stands_on
+from perago_simulation.world.history import ROOT, chain, commit, maker
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, World
+from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Request, World
 
 
 def _published_on_its_input(setting: Setting, world: World) -> str | None:
@@ -48,19 +50,42 @@ def _refused_is_refused(_setting: Setting, world: World) -> str | None:
     return None
 
 
-def _nothing_alive_is_replaced(_setting: Setting, world: World) -> str | None:
+def _over_the_living(world: World) -> Iterator[tuple[Request, str]]:
+    """Give the relocations on their way over what may be alive, and say what each of them does."""
     for request in world.requests:
         plan = request.plan
         if plan.kind is PlanKind.MERGE:
             continue
         owner = maker(plan.expected)
         if owner == NOBODY:
-            return f"e{request.run} sends a relocation over {plan.expected}, which no execution made"
+            yield request, f"e{request.run} sends a relocation over {plan.expected}, which no execution made"
+            continue
         # A status that has ended never changes, so what is open or completed now was so when the request was sent.
         status = world.tasks[world.runs[owner].task].status
         if status is OPEN or status is COMPLETED:
-            return f"e{request.run} sends a relocation over {plan.expected} of a task that is {status}"
-    return None
+            yield request, f"e{request.run} sends a relocation over {plan.expected} of a task that is {status}"
+
+
+def _nothing_alive_is_replaced(_setting: Setting, world: World) -> str | None:
+    return next((problem for _, problem in _over_the_living(world)), None)
+
+
+def _nothing_alive_can_be_replaced(setting: Setting, world: World) -> str | None:
+    sent = _over_the_living(world)
+    return next((problem for request, problem in sent if not _is_refused_for_good(setting, world, request)), None)
+
+
+def _is_refused_for_good(setting: Setting, world: World, request: Request) -> bool:
+    """Return whether the store will not begin a request, whatever the head: its name is gone, or its claim outraised.
+
+    Neither comes back. What the store has begun already it installs.
+    """
+    able, plan = setting.store, request.plan
+    if request.begun:
+        return False
+    if able.revocable_names and plan.name is not None and request.run not in dict(world.names):
+        return True
+    return able.conditional_claim and plan.claim is not None and world.raised[_step(world, request.run)] != request.run
 
 
 def _one_publisher(_setting: Setting, world: World) -> str | None:
@@ -139,4 +164,9 @@ PUBLISHING = (
     Property("S-24", "nothing is sent without ever having held the lease", When.ALWAYS, _sent_under_a_lease),
     Property("S-30", "a request whose name is gone changes nothing once a newer attempt has published", When.ALWAYS, _revocation_is_final),
 )
+
+#: S-16 where its letter is too strict (ADR 34): of attempts with equal trees that replace, a stale one may take a newer
+#: one's commit for an older one's, and send a relocation over it. By then the newer one has raised the claim, or it or
+#: who started its workflow has revoked the name, and nothing lands. A relocation that may land is as wrong as ever.
+NOTHING_ALIVE_CAN_BE_REPLACED = Property("S-16", "no relocation that may land is sent over what may be alive", When.ALWAYS, _nothing_alive_can_be_replaced)
 # fmt: on

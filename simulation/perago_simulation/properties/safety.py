@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import cache
 from typing import TypeAlias
 
 from attrs import frozen
@@ -13,7 +11,7 @@ from attrs import frozen
 from perago_core.value import Value
 from perago_simulation.world.history import chain, commit
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, NOBODY, Task, World, maintains, removed_by_strangers
+from perago_simulation.world.state import COMPLETED, Task, World, maintains, removed_by_strangers
 
 Judge: TypeAlias = Callable[[Setting, World], str | None]
 
@@ -33,16 +31,6 @@ class Property(Value):
     says: str
     when: When
     judge: Judge
-
-
-_MADE = re.compile(r"[CDEM](\d+)")
-
-
-@cache
-def maker(ref: str) -> int:
-    """Return the execution that made a commit, or ``NOBODY`` for the root and for a stranger's."""
-    made = _MADE.match(ref)
-    return int(made[1]) if made else NOBODY
 
 
 #: The budgets of what somebody else does to the branch: a stranger, or a transport that sends twice.
@@ -95,7 +83,14 @@ def _one_abandoned_tip(setting: Setting, world: World) -> str | None:
 
 
 def _clean_tip(setting: Setting, world: World) -> str | None:
-    if setting.abreast or sum(task.status is COMPLETED for task in _newest(setting, world)) < setting.steps:
+    """Judged once every step has a result: steps are counted, not tasks.
+
+    Counterexample to counting tasks: the first of two steps is scheduled twice and both complete, with one result; the
+    second step publishes and its only attempt dies before its report. Two tasks are completed, the workflow is not, and
+    what lies above is the one abandoned publication that S-02 allows.
+    """
+    done = {task.step for task in _newest(setting, world) if task.status is COMPLETED}
+    if setting.abreast or len(done) < setting.steps:
         return None
     ours = _above_accepted(setting, world)
     return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None
@@ -140,8 +135,13 @@ def _not_on_a_stranger(setting: Setting, world: World) -> str | None:
 
 
 def stands_on(setting: Setting, world: World, ref: str, source: str) -> bool:
-    """Return whether a commit is directly on this one, or on nothing but accepted maintenance of it."""
+    """Return whether a commit is directly on this one, or on nothing but accepted maintenance of it.
+
+    Where scopes are declared, above it: what may lie between is judged by what they read (S-42).
+    """
     parents = commit(ref).parents
+    if setting.scopes:
+        return source in chain(ref)
     if not setting.maintenance or parents == (source,):
         return parents == (source,)
     done = {task.ref for task in world.tasks if task.status is COMPLETED and maintains(setting, task)}

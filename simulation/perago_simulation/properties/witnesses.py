@@ -23,7 +23,8 @@ from perago_core.values import Backing
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.publication import revoked_and_overtaken
-from perago_simulation.properties.safety import Judge, Property, When, accepted, maker
+from perago_simulation.properties.safety import Judge, Property, When, accepted
+from perago_simulation.world.history import maker
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import COMPLETED, DEAD, NOBODY, RUNNING, World
 

@@ -10,19 +10,21 @@
 
 Hypothesis draws a setting, the troubles of the run, and then moves: work, or a fault while the budget lasts. After each
 of them every property is judged; at the end everything is run to rest. Then further runs are made in the same setting,
-whose worlds are known by now, each with troubles of its own: drawing an example costs Hypothesis more than a dozen runs
-cost us, and what finds a bug is the number of runs. A failure prints the line that replays it.
+whose worlds are known by now, and in another, each with troubles of its own: drawing an example costs Hypothesis more
+than a dozen runs cost us, and what finds a bug is the number of runs and of settings. Of a small setting every world is
+looked at instead, shortest ways first: runs keep coming to the same ones. A failure prints the line that replays it.
 """
 
 from __future__ import annotations
 
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from perago_simulation.runs.schedule import CachedWorld, Failure, WorldCache, carry_out
+from perago_simulation.explore.first_violation import ViolationSearch
+from perago_simulation.runs.schedule import CachedWorld, Failure, WorldCache, carry_out, follow
 from perago_simulation.testing import strategies
 from perago_simulation.testing.strategies import OF_TEN
 from perago_simulation.testing.trouble import Plan, Trouble, some_troubles, troubles
@@ -30,15 +32,22 @@ from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
 
 #: So many settings are remembered with the worlds met there: a long night draws thousands.
-REMEMBERED = 32
+REMEMBERED = 64
+#: So many worlds of a small setting are looked at.
+ALL = 8_000
 #: So many moves bring everything to rest, or somebody waits for ever.
 BUSY = 1_000
-#: So many runs follow the drawn one.
-FURTHER = 30
+#: So many runs follow the drawn one, in each of so many settings: its own, and others.
+#: More of either finds more and takes as much longer: ten settings of forty runs made CI ten times as slow.
+FURTHER = 20
+SETTINGS = 2
+
+Beginning: TypeAlias = tuple[Setting, list[Trouble], int, list[Setting]]
 
 
-def _beginnings(machine: WorldMachine) -> st.SearchStrategy[tuple[Setting, list[Trouble], int]]:
-    return machine.where.flatmap(lambda of: st.tuples(st.just(of), troubles(of), st.integers(0, 999_999)))
+def _beginnings(machine: WorldMachine) -> st.SearchStrategy[Beginning]:
+    others = st.lists(machine.where, min_size=SETTINGS - 1, max_size=SETTINGS - 1)
+    return machine.where.flatmap(lambda of: st.tuples(st.just(of), troubles(of), st.integers(0, 999_999), others))
 
 
 class WorldMachine(RuleBasedStateMachine):
@@ -46,30 +55,34 @@ class WorldMachine(RuleBasedStateMachine):
 
     where: ClassVar[st.SearchStrategy[Setting]] = strategies.settings()
     _caches: ClassVar[dict[tuple[type, Setting], WorldCache]] = {}
+    #: What was found where all worlds were looked at: it is found again whenever Hypothesis comes back to it.
+    _looked_at: ClassVar[dict[tuple[type, Setting], Failure | None]] = {}
 
     def model(self, of: Setting) -> Model:
         """Return what is tried. Override it: ``Embedded`` takes a table, a store, a runtime of your own."""
         return Model(of)
 
     @initialize(beginning=st.runner().flatmap(_beginnings))
-    def begin(self, beginning: tuple[Setting, list[Trouble], int]) -> None:
+    def begin(self, beginning: Beginning) -> None:
         """Begin in a setting, with some trouble ahead. Worlds met in earlier examples are known already.
 
         The number stands for the order in which work is done that no rule asks for, and for the further runs; with 0 it
         is always the first, and there are none.
         """
-        of, ahead, order = beginning
-        mine = (type(self), of)
-        worlds = self._caches.get(mine)
-        if worlds is None:
-            if len(self._caches) >= REMEMBERED:
-                self._caches.clear()
-            worlds = self._caches[mine] = WorldCache(self.model(of), strategies.judged(of), limit=20_000)
-        self.worlds: WorldCache = worlds
-        self.node: CachedWorld = worlds.begin()
+        of, ahead, order, self.others = beginning
+        self.worlds: WorldCache = self._known(of)
+        self.node: CachedWorld = self.worlds.begin()
         self.choices: list[int] = []
         self.plan = Plan(ahead)
         self.order = Random(order) if order else None  # noqa: S311  repeatable, not secret
+
+    def _known(self, of: Setting) -> WorldCache:
+        mine = (type(self), of)
+        if mine not in self._caches:
+            if len(self._caches) >= REMEMBERED:
+                self._caches.clear()
+            self._caches[mine] = WorldCache(self.model(of), strategies.judged(of), limit=20_000)
+        return self._caches[mine]
 
     @precondition(lambda self: self._possible(faults=False))
     @rule(which=st.integers(0, 11))
@@ -110,11 +123,28 @@ class WorldMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Run to rest, then once more from the beginning, and again: some trouble of another kind each time."""
         self._run_to_rest()
-        if self._begun() and self.order is not None:
+        if not self._begun() or self.order is None:
+            return
+        for of in (self.worlds.model.setting, *self.others):
+            self.worlds = self._known(of)
+            if of in strategies.SMALL:
+                self._look_at_all(of)
+                continue
             for _ in range(FURTHER):
                 self.node, self.choices = self.worlds.begin(), []
-                self.plan = Plan(some_troubles(self.worlds.model.setting, self.order))
+                self.plan = Plan(some_troubles(of, self.order))
                 self._run_to_rest()
+
+    def _look_at_all(self, of: Setting) -> None:
+        """Look at every world of a small setting, once: runs through it keep coming to the same ones."""
+        mine = (type(self), of)
+        if mine not in self._looked_at:
+            found = ViolationSearch(self.worlds.model, strategies.judged(of)).first(ALL)
+            self._looked_at[mine] = None if found is None else follow(self.worlds, found.trace)
+            assert found is None or self._looked_at[mine] is not None, f"{found.property} is found in no run"
+        failure = self._looked_at[mine]
+        if failure is not None:
+            raise AssertionError(strategies.explain(self.worlds, failure))
 
     def _run_to_rest(self) -> None:
         """Without further faults somebody finishes or gives up (L-01), and the promises hold there."""

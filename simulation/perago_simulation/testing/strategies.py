@@ -8,12 +8,14 @@ with whatever work is first, until nothing is left to do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
 
 from perago_core.values import Backing
 from perago_simulation.catalogue.ladder import named
+from perago_simulation.properties.publication import NOTHING_ALIVE_CAN_BE_REPLACED
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.properties.safety import Property
 from perago_simulation.runs.replay import command_of
@@ -49,7 +51,9 @@ RARELY: tuple[Mapping[str, Any], ...] = (
     {"collector": True},
     {"workflows": 2},
     {"workflows": 2, "reruns": 1},
-    {"twins": 1, "adopts": True},
+    {"twins": 1, "adopts": True, "no_ops": True},
+    {"twins": 1, "adopts": True, "no_ops": True, "attempts": 1, "crashes": 0},
+    {"collector": True, "attempts": 1, "crashes": 0, "duplicates": 1, "pauses": True},
 )
 
 
@@ -68,6 +72,15 @@ BODIES: tuple[Mapping[str, Any], ...] = (
     {},
     {"no_ops": True, "ledger": True},
     {"same_tree": True},
+)
+
+
+#: The quiet settings of some thousand worlds each, of which every world is looked at. With pauses there are more than
+#: fifty thousand.
+SMALL = frozenset(
+    setting(backing, adopts=adopts, **bounds, **bodies)
+    for backing, bounds, bodies, adopts in product(STRONG, QUIET, BODIES, (False, True))
+    if not bounds["pauses"]
 )
 
 
@@ -141,12 +154,21 @@ EXCUSED: Mapping[str, Mapping[str, frozenset[str]]] = {
 
 
 def judged(of: Setting) -> tuple[Property, ...]:
-    """Return the properties a setting is judged by: all, but for what is known not to be kept there."""
+    """Return the properties a setting is judged by: all, but for what is known not to be kept there.
+
+    S-16 is kept everywhere, but where three attempts with equal trees may replace each other's it is judged of what may
+    land: a stale one may send what the store refuses (ADR 34).
+    """
     once = setting(of.backing)
     known = EXCUSED.get(named(of), {})
     excused = {name for bound in known if getattr(of, bound) != getattr(once, bound) for name in known[bound]}
-    if of.same_tree and of.attempts > once.attempts:
-        excused.add("S-16")  # a stale attempt may send what the store refuses (ADR 34)
+    if of.backing is Backing.CONDITIONAL and of.collector and of.ledger:
+        # A delivery whose claim was just collected leaves its intent to the next sweep (ADR 55).
+        excused.add("S-33c")
+    replaces = not of.takes_over or of.mixed
+    if of.same_tree and replaces and of.attempts > once.attempts:
+        excused.add("S-16")
+        return (NOTHING_ALIVE_CAN_BE_REPLACED, *(each for each in JUDGED if each.id not in excused))
     return tuple(each for each in JUDGED if each.id not in excused)
 
 

@@ -25,15 +25,17 @@ HOLD = "hold"
 #: Where a publication stands: decided and not sent, sent, and begun by the store.
 SEND, BEGIN, INSTALL = "send", "begin", "install"
 
-#: The places at which a trouble may meet an execution. Between observing and reporting is where most of it matters, so
-#: those come first and more than once: what is first is also what a failure is shrunk to.
+#: The places at which a trouble may meet an execution. Between observing and reporting is where most of it matters, and
+#: before the claim, so those come first and more than once: what is first is also what a failure is shrunk to.
 PLACES = (
-    *(SEND, BEGIN, INSTALL, Phase.REPORT.name, Phase.HEAD.name) * 12,
-    *(phase.name for phase in (Phase.READ_BACK, Phase.CLAIM, Phase.FENCE_2, Phase.REVOCATION, Phase.BARRIER) * 2),
+    *(SEND, BEGIN, INSTALL, Phase.REPORT.name, Phase.HEAD.name, Phase.CLAIM.name) * 12,
+    *(phase.name for phase in (Phase.READ_BACK, Phase.FENCE_2, Phase.REVOCATION, Phase.BARRIER) * 2),
     *(phase.name for phase in Phase if phase not in {Phase.WORKSPACE, Phase.BODY, Phase.PUBLICATION, Phase.DONE}),
 )
 #: What happens to the execution itself; every other fault happens to the world while the execution stands there.
 _ITS_OWN = frozenset({"crash", *ALLOWS["losses"], *ALLOWS["interrupts"], *ALLOWS["refusals"], *ALLOWS["lateness"]})
+#: What brings an execution of the same step beside the one that is there.
+_BESIDE = ("duplicates", "twins")
 #: So many executions are met at most: two crashes, or a hold each, and those who come after.
 MET = 4
 
@@ -53,11 +55,17 @@ def troubles(of: Setting) -> st.SearchStrategy[list[Trouble]]:
 
 def some_troubles(of: Setting, chance: Random) -> list[Trouble]:
     """Choose what is to go wrong in a setting: of the kinds it allows, one for most executions and some more."""
-    kinds = [kind for bound, allowed in ALLOWS.items() if getattr(of, bound) for kind in allowed]
-    kinds += [HOLD] * max(1, len(kinds)) if of.pauses or not kinds else []
-    met = [index for index in range(min(MET, of.attempts + of.duplicates)) if chance.choice((False, True, True, True))]
+    beside = [kind for bound in _BESIDE if getattr(of, bound) for kind in ALLOWS[bound]]
+    kinds = [
+        kind for bound, allowed in ALLOWS.items() if getattr(of, bound) and bound not in _BESIDE for kind in allowed
+    ]
+    kinds += [HOLD] * max(1, len(kinds)) if of.pauses or beside or not kinds else []
+    executions = min(MET, of.attempts + of.duplicates + of.twins)
+    met = [index for index in range(executions) if chance.choice((False, True, True, True))]
     met += [chance.randrange(MET) for _ in range(chance.choice((0, 1, 2)))]
-    return [Trouble(index, chance.choice(PLACES), chance.choice(kinds)) for index in met]
+    found = [Trouble(index, chance.choice(PLACES), chance.choice(kinds)) for index in met]
+    # Whoever comes beside an execution comes where something happens to that one: held there, it is overtaken.
+    return [Trouble(*found[0][:2], chance.choice(beside)), *found] if found and beside else found
 
 
 def place_of(world: World, index: int) -> str | None:

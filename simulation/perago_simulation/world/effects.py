@@ -16,14 +16,15 @@ from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
-from perago_core import ledger
+from perago_core import ledger, sharing
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
+from perago_core.attempt import AttemptState
 from perago_core.attempt import messages as m
 from perago_core.attempt.run import PERFORM, Execution
 from perago_core.calls import Call
 from perago_core.machine.rows import Command
-from perago_core.values import CommitRef, Maintained
-from perago_simulation.world.history import chain
+from perago_core.values import Attempt, CommitRef, Maintained
+from perago_simulation.world.history import chain, commit
 from perago_simulation.world.ports import serve, subject_of
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import (
@@ -36,6 +37,7 @@ from perago_simulation.world.state import (
     epoch_of,
     maintained_in,
     maintains,
+    scope_of,
     with_rare,
 )
 
@@ -45,7 +47,9 @@ Effect: TypeAlias = Callable[[Setting, World, int, Any], tuple[World, Event]]
 
 def converse(setting: Setting, world: World, index: int, command: Command) -> tuple[World, Event]:
     """Let an execution hold the conversation of a command with the world's ports, from the first call to the last."""
-    execution = Execution.of(subject_of(setting, world, index))
+    # Waiting for one's turn takes no time here: whoever waits may look at any moment, and give up then.
+    until = (lambda: _NO_TIME) if setting.scopes else None
+    execution = Execution.of(_speaker(setting, world, index), attempt_until=until)
     return _held(setting, world, index, PERFORM[type(command)](execution, command))
 
 
@@ -103,6 +107,32 @@ def _maintained(setting: Setting, world: World, index: int, since: CommitRef) ->
 def newest_maintained(setting: Setting, world: World, since: str) -> CommitRef:
     """Return the commit that accepted maintenance has led to, from which a maintenance begins."""
     _, found = _held(setting, world, NOBODY, ledger.newest_maintained(TARGET, CommitRef(since)))
+    assert isinstance(found, Done)
+    return found.value
+
+
+def _speaker(setting: Setting, world: World, index: int) -> Attempt | AttemptState:
+    """Return who asks: where scopes are declared, what is asked for also depends on what is known."""
+    state = world.runs[index].state
+    return state if setting.scopes and state is not None else subject_of(setting, world, index)
+
+
+#: A deadline that has not passed and leaves no time to wait.
+_NO_TIME = 0.01
+
+
+def begins_at(setting: Setting, world: World, step: int, given: str) -> CommitRef:
+    """Return where an attempt of a step that declares its scope begins."""
+    scope = scope_of(setting, step)
+    assert scope is not None
+    _, found = _held(setting, world, NOBODY, sharing.begin_at(TARGET, CommitRef(given), scope, f"wf/step{step}"))
+    assert isinstance(found, Done)
+    return found.value
+
+
+def accepted_head(setting: Setting, world: World) -> CommitRef:
+    """Return where a workflow on a branch that others write to is pinned."""
+    _, found = _held(setting, world, NOBODY, sharing.newest_accepted(TARGET, commit(world.head)))
     assert isinstance(found, Done)
     return found.value
 

@@ -9,6 +9,7 @@ names; two different commits must never share one, also not across the explorati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
@@ -31,13 +32,18 @@ def staged(run: int, base: str, *, same_tree: bool) -> CommitRef:
     return _make(f"{letter}{run}" if base == ROOT else f"{letter}{run}({base})", base, f"t:{base}+{own}")
 
 
-def merged(source: str, onto: str) -> CommitRef:
-    """Make the merge of a staged commit onto a head; on its own base it is the staged tree, elsewhere a blend."""
+def merged(source: str, onto: str, *, joins: bool = False) -> CommitRef:
+    """Make the merge of a staged commit onto a head; on its own base it is the staged tree, elsewhere a blend.
+
+    One that joins has the staged commit as its second parent.
+    """
     name = {"C": "M", "D": "E"}[source[0]] + source[1:]
     base = commit(source).parents[0]
+    others = (CommitRef(source),) if joins else ()
+    name = f"{name}^" if joins else name
     if onto == base:
-        return _make(name, onto, commit(source).tree)
-    return _make(f"{name}@{onto}", onto, f"{commit(source).tree}+{commit(onto).tree}")
+        return _make(name, onto, commit(source).tree, *others)
+    return _make(f"{name}@{onto}", onto, f"{commit(source).tree}+{commit(onto).tree}", *others)
 
 
 def foreign(number: int, onto: str) -> CommitRef:
@@ -67,6 +73,16 @@ def take_over(commits: Iterable[Commit]) -> None:
     """Know these commits too; another process has made them."""
     for each in commits:
         assert _COMMITS.setdefault(each.ref, each) == each, f"two commits are called {each.ref}"
+
+
+_MADE = re.compile(r"[CDEM](\d+)")
+
+
+@cache
+def maker(ref: str) -> int:
+    """Return the execution that made a commit, or -1 for the root and for a stranger's."""
+    made = _MADE.match(ref)
+    return int(made[1]) if made else -1
 
 
 @cache

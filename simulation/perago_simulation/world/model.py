@@ -17,7 +17,15 @@ from perago_core.machine.engine import Table
 from perago_core.machine.rows import Step
 from perago_core.values import Attempt
 from perago_simulation.world import bodies, strangers
-from perago_simulation.world.effects import EFFECTS, LOST, newest_maintained, published, refused
+from perago_simulation.world.effects import (
+    EFFECTS,
+    LOST,
+    accepted_head,
+    begins_at,
+    newest_maintained,
+    published,
+    refused,
+)
 from perago_simulation.world.faults import rare_moves, rare_of
 from perago_simulation.world.history import ROOT
 from perago_simulation.world.settings import Setting
@@ -238,6 +246,9 @@ class Model:
         newest = max(each.number for each in world.tasks if each.step == task.step)
         # Maintenance begins from where accepted maintenance has led, for before that it could not be published.
         source = newest_maintained(self.setting, world, task.input) if maintains(self.setting, task) else task.input
+        if self.setting.scopes:
+            first = next(each.input for each in world.tasks if each.step == task.step)
+            source = begins_at(self.setting, world, task.step, first)
         return Task(task.step, newest + 1, source, line=task.line)
 
     def _go_on(self, world: World, last: int) -> Moves:
@@ -254,7 +265,8 @@ class Model:
                 spent = with_budget(world, one_less(world.budget, "duplicates"))
                 yield from self.deliver(spent, last, "deliver again")
         elif task.status is COMPLETED and (task.step + 1) % setting.steps:
-            yield from self.hand_out(world, Task(task.step + 1, 1, task.ref))
+            source = begins_at(setting, world, task.step + 1, task.ref) if setting.scopes else task.ref
+            yield from self.hand_out(world, Task(task.step + 1, 1, source))
         elif task.status not in {COMPLETED, FAILED_FOR_GOOD} and self._tried(world, task) < setting.attempts:
             yield from self.hand_out(world, self.another(world, task))
         else:
@@ -279,7 +291,8 @@ class Model:
             # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
             waits = (able.barrier or able.conditional_claim) and self.setting.pinned
             pinned = restarted(quiet) if waits else quiet
-            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, world.head))
+            start = accepted_head(self.setting, pinned) if self.setting.scopes else world.head
+            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, start))
 
     def _names_in_use(self, world: World) -> tuple[tuple[int, str], ...]:
         if not self.setting.abreast:

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
+from attrs import evolve
+
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
 from perago_core.ledger import records
+from perago_core.names import commit_message
 from perago_core.ports import Entry
 from perago_core.results import Completed, FailedTerminally, Result
-from perago_core.values import Attempt, Claim, CommitRef, Head, StagedRef, Target
-from perago_simulation.world.history import commit, staged
+from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
+from perago_simulation.world.history import chain, commit, maker, staged
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import (
     CLEAN,
@@ -34,6 +37,7 @@ from perago_simulation.world.state import (
     maintained_in,
     maintains,
     restarted,
+    scope_of,
     snapshot_of,
     with_task,
     without_name,
@@ -130,17 +134,57 @@ def _drop(setting: Setting, world: World, _index: int, _target: Target, name: st
     return world, _OK
 
 
-def _head(_setting: Setting, world: World, _index: int, _target: Target) -> Served:
-    return world, _seen(world.head, branch_of(world))
+def _head(setting: Setting, world: World, _index: int, _target: Target) -> Served:
+    return world, _seen(world.head, branch_of(world), _message(setting, world, world.head))
 
 
 @cache
-def _seen(head: str, branch: str) -> Done[Head | None]:
-    return Done(None if branch is MISSING else Head(commit(head), dirty=branch is DIRTY))
+def _seen(head: str, branch: str, message: str) -> Done[Head | None]:
+    return Done(None if branch is MISSING else Head(_described(head, message), dirty=branch is DIRTY))
 
 
-def _look(_setting: Setting, world: World, _index: int, _repository: str, ref: CommitRef) -> Served:
-    return world, Done(commit(ref))
+def _look(setting: Setting, world: World, _index: int, _repository: str, ref: CommitRef) -> Served:
+    return world, Done(_described(ref, _message(setting, world, ref)))
+
+
+def _message(setting: Setting, world: World, ref: str) -> str:
+    """Return what a commit says of itself: a stranger's nothing, nor any where there is one logical task only."""
+    run = maker(ref)
+    if run == NOBODY or setting.steps * setting.workflows == 1:
+        return ""
+    at = world.runs[run].task
+    task = world.tasks[at]
+    return commit_message(f"wf/step{task.step}", task.number, f"t{at}")
+
+
+@cache
+def _described(ref: str, message: str) -> Commit:
+    return evolve(commit(ref), message=message)
+
+
+def _since(
+    setting: Setting,
+    world: World,
+    _index: int,
+    _repository: str,
+    base: CommitRef,
+    head: CommitRef,
+    prefixes: tuple[str, ...],
+) -> Served:
+    branch = chain(head)
+    if base not in branch:
+        return world, Done(None)
+    above = branch[: branch.index(base)]
+    return world, Done(tuple(Landed(commit(ref), touched(setting, world, ref, prefixes)) for ref in above))
+
+
+def touched(setting: Setting, world: World, ref: str, prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths under these prefixes that a commit changes: a file in each folder that its task declares."""
+    run = maker(ref)
+    if run == NOBODY:
+        return ()
+    scope = scope_of(setting, world.tasks[world.runs[run].task].step)
+    return () if scope is None else tuple(f"{each}x" for each in scope.writes if each.startswith(prefixes))
 
 
 def _barrier(setting: Setting, world: World, _index: int, _target: Target) -> Served:
@@ -205,6 +249,7 @@ _METHODS: Mapping[tuple[str, str], Callable[..., Served]] = {
     ("store", "drop"): _drop,
     ("store", "head"): _head,
     ("store", "look"): _look,
+    ("store", "since"): _since,
     ("store", "barrier"): _barrier,
     ("store", "claim"): _claim,
     ("store", "read_claim"): _read_claim,

@@ -33,6 +33,12 @@ PRESETS: Mapping[str, Preset] = {
         "the head is an object, put with If-Match; claims are objects, put with If-None-Match. With the task's claim "
         "in the same object as the head it carries `atomic`: `perago_bucket` does that.",
     ),
+    "s3-without-conditions": Preset(
+        Capabilities(),
+        "a put overwrites whatever is there: nothing is checked in the update that moves the head, no name can be "
+        "revoked, and what was sent before a lease was lost lands after it. A lease from elsewhere changes none of "
+        "that; --backing locked shows what is lost.",
+    ),
     "nessie": Preset(
         _HEAD_ONLY,
         "a branch is assigned with the hash it is expected at. A merge or a commit is not conditioned on the head: "

@@ -6,8 +6,9 @@ Every bound is a number the exploration prints. Within them it is exhaustive; be
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from perago_core.value import Value, a, count, flag
 from perago_core.values import Backing
@@ -34,6 +35,16 @@ RARE: Mapping[str, str] = {
 }
 
 
+#: What the workflows of a branch declare: each its own folder, all of them one, or each reads what the next one writes.
+SCOPES = ("", "disjoint", "overlapping", "crossed")
+
+
+def _scopes(instance: object, attribute: Attribute[Any], value: object) -> None:
+    if value not in SCOPES:
+        message = f"{type(instance).__name__}.{attribute.name} must be one of {SCOPES}, not {value!r}"
+        raise ValueError(message)
+
+
 @frozen(cache_hash=True, repr=False, kw_only=True)
 class Setting(Value):
     """One configuration to explore.
@@ -44,7 +55,8 @@ class Setting(Value):
     when one has ended, whichever way, the next starts from where the head is then; ``pinned`` says that whoever starts
     one first revokes the names of the ended and passes the barrier, as ``perago run`` does. With ``abreast`` the next
     one may start at any moment, beside those that run. With ``maintenance`` every workflow but the first changes the
-    layout and no content, and with the ledger the first one publishes on top of what was accepted so. ``crashes``,
+    layout and no content, and with the ledger the first one publishes on top of what was accepted so. ``scopes``: what
+    each of them declares to read and to write, so that they share the branch. ``crashes``,
     ``losses`` (answers that do not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits
     by somebody else) are budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker
     still lives.
@@ -80,6 +92,7 @@ class Setting(Value):
     same_tree: bool = field(default=False, validator=flag)
     adopts: bool = field(default=False, validator=flag)
     mixed: bool = field(default=False, validator=flag)
+    scopes: str = field(default="", validator=_scopes)
     requeues: int = field(default=0, validator=count)
     reruns: int = field(default=0, validator=count)
     resends: int = field(default=0, validator=count)
@@ -103,7 +116,7 @@ class Setting(Value):
     @property
     def takes_over(self) -> bool:
         """Return whether retries adopt: ``soft`` replaces, whatever a task says."""
-        return self.adopts and self.backing is not Backing.SOFT
+        return (self.adopts or bool(self.scopes)) and self.backing is not Backing.SOFT
 
     @property
     def collects(self) -> bool:
@@ -123,6 +136,7 @@ class Setting(Value):
         collector += " of data too" if self.data_collector else ""
         order = "side by side" if self.abreast else "in sequence"
         order += " of which all but the first maintain" if self.maintenance else ""
+        order += f" with {self.scopes} scopes" if self.scopes else ""
         started = f"{self.workflows} workflows {order}{'' if self.pinned else ' that go around the pin'}, "
         steps = f"{started if self.workflows > 1 else ''}{self.steps}"
         backing = f"{self.backing.value}{self._adopting() if self.takes_over else ''}"

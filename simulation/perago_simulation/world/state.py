@@ -19,6 +19,7 @@ from perago_core.values import (
     Maintained,
     OnAbandoned,
     Operation,
+    Scope,
     Target,
     TaskSnapshot,
     TaskStatus,
@@ -248,6 +249,20 @@ def maintains(setting: Setting, task: Task) -> bool:
     return setting.maintenance and task.step >= setting.steps
 
 
+def scope_of(setting: Setting, step: int) -> Scope | None:
+    """Return what the workflow of a step declares to read and to write; ``None``: nothing."""
+    own = step // setting.steps
+    match setting.scopes:
+        case "disjoint":
+            return Scope((f"p{own}/",), (f"p{own}/",))
+        case "overlapping":
+            return Scope(("p/",), ("p/",))
+        case "crossed":
+            return Scope((f"p{(own + 1) % setting.workflows}/",), (f"p{own}/",))
+        case _:
+            return None
+
+
 def removed_by_strangers(world: World) -> tuple[str, ...]:
     """Name the commits strangers took off the branch: that they are gone breaks no promise of ours."""
     return () if world.rare is None else world.rare.removed
@@ -284,6 +299,7 @@ def attempt_of(setting: Setting, task: Task, task_index: int, run: int, epoch: i
         epoch=epoch,
         operation=Operation.MAINTENANCE if maintains(setting, task) else Operation.LOGICAL,
         over_maintenance=setting.maintenance and setting.ledger and not maintains(setting, task),
+        scope=scope_of(setting, task.step),
     )
 
 

@@ -44,4 +44,6 @@ class Store:
     def installed(self, _setting: Setting, world: World, request: Request) -> str:
         """Return the new head a publication installs."""
         plan = request.plan
-        return merged(plan.commit, world.head) if plan.kind is PlanKind.MERGE else plan.commit
+        if plan.kind is not PlanKind.MERGE:
+            return plan.commit
+        return merged(plan.commit, world.head, joins=plan.joins)

@@ -22,6 +22,7 @@ from perago_core.plan import PlanKind
 from perago_core.policy.messages import Capability
 from perago_core.ports import Clock, Coordination, Store
 from perago_core.values import Attempt, Backing, CommitRef, Target
+from tests.support.servers.azurite import Azurite
 from tests.support.servers.buckets import BUCKET, BucketServer
 
 T = TypeVar("T")
@@ -38,10 +39,11 @@ TRAITS = StoreTraits(
 )
 
 
-def connection_to(server: BucketServer, prefix: str) -> Connection:
+def connection_to(server: BucketServer | Azurite, prefix: str) -> Connection:
     """Say how a bucket on loopback is reached; whatever is below another prefix is not seen."""
     options = tuple((name.lower(), value) for name, value in server.settings.items() if name != "AWS_ALLOW_HTTP")
-    return Connection(f"s3://{BUCKET}/{prefix}", options)
+    scheme = "az" if isinstance(server, Azurite) else "s3"
+    return Connection(f"{scheme}://{BUCKET}/{prefix}", options)
 
 
 @frozen

@@ -29,7 +29,9 @@ class Kind(Enum):
     POLICY = "policy changed under way"
     FULL = "worker's disk full"
     CLOCK = "worker's monotonic clock shifted"
+    WALL = "worker's wall clock jumped"
     PARTITION = "worker cut off from a server"
+    ONE_WAY = "worker heard, and hears nothing"
     DELAY = "requests delayed"
     LOST_REQUEST = "requests lost"
     LOST_ANSWER = "answers lost"
@@ -40,7 +42,10 @@ class Kind(Enum):
 
 #: What needs a network between worker and server.
 NETWORK = frozenset(
-    {Kind.PARTITION, Kind.DELAY, Kind.LOST_REQUEST, Kind.LOST_ANSWER, Kind.RESENT, Kind.FREEZE, Kind.RESTART}
+    {
+        *(Kind.PARTITION, Kind.ONE_WAY, Kind.DELAY, Kind.LOST_REQUEST, Kind.LOST_ANSWER, Kind.RESENT),
+        *(Kind.FREEZE, Kind.RESTART),
+    }
 )
 #: How often each comes, against the others. A server that starts again costs a Conductor's start.
 _WEIGHTS = {Kind.KILL: 4, Kind.KILL_AT: 5, Kind.STOP: 3, Kind.STOP_AT: 4, Kind.RESTART: 1, Kind.POLICY: 1}

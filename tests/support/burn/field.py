@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Self
 
@@ -16,11 +16,13 @@ from attrs import define, field, frozen
 
 from perago_core.pipelines import OrchestratorError
 from perago_core.values import CommitRef, Target
+from tests.cluster.servers import connect
 from tests.support.burn.faults import NETWORK, SLOTS, Kind
+from tests.support.burn.sharing import Sharing
+from tests.support.burn.wall_clock import WallClock, compiler
 from tests.support.conductor.operating import Operator
 from tests.support.crash.bucket_project import BucketProject
-from tests.support.crash.judging import Line
-from tests.support.crash.project import CrashProject, WorkerProcess, done
+from tests.support.crash.project import SPARK_TEMPLATE, TEMPLATE, CrashProject, WorkerProcess, done, wait_for
 from tests.support.crash.servers_project import ServersProject
 from tests.support.servers.faulty_proxy import FaultyProxy, Script, first_of, let_pass
 from tests.support.servers.server import Server
@@ -37,6 +39,8 @@ _LASTS, _DISK = 0.3, 32
 #: The first two must come to their end whatever happens. Strangers commit to the third, whose runs they may end.
 REPLACING, STRANGERS_ON = "replacing", "disturbed"
 TASKS = {"adopting": "adopt", REPLACING: "replace", STRANGERS_ON: "adopt"}
+#: On a Spark Connect server, so that a body is a client and not a Java; its jobs outlive the workers that are killed.
+ON_SPARK = "tables"
 _MOUNT = f'mount -t tmpfs -o size={_DISK}m perago "$0" && exec "$@"'
 
 
@@ -60,6 +64,8 @@ class Slot:
     #: Nobody is started here.
     empty: bool = False
     shift: int = 0
+    #: Its own wall clock, where one can be made.
+    wall: WallClock | None = None
     #: How the worker that is there was started, for whoever asks what killed it.
     armed: str = ""
     lock: threading.RLock = field(factory=threading.RLock)
@@ -87,15 +93,19 @@ class Field:
     scripts: dict[tuple[int, str], list[Script]] = field(factory=dict[tuple[int, str], list[Script]])
     slots: list[Slot] = field(factory=lambda: [Slot() for _ in range(SLOTS)])
     pipelines: list[Pipeline] = field(factory=list[Pipeline])
-    #: The completed runs of earlier rounds.
-    past: list[Line] = field(factory=list[Line])
+    #: Several workflows on one branch, with declared reads and writes, instead of one on each of three.
+    sharing: Sharing | None = None
+    #: One of the tasks is on Spark.
+    spark: bool = False
+    #: The executions that were accepted, in all rounds.
+    accepted: set[str | None] = field(factory=set[str | None])
     _closing: ExitStack = field(factory=ExitStack)
 
     @classmethod
-    def on(cls, stack: str, folder: Path, policy: str) -> Self:
-        """Start the systems, the proxies before them, and make the tasks known."""
+    def on(cls, stack: str, folder: Path, policy: str, sharing: Sharing | None = None, *, spark: bool = False) -> Self:
+        """Start the systems, the proxies before them, and make the tasks known; with ``spark`` one of them on Spark."""
         project = STACKS[stack](folder, policy)
-        made = cls(stack, project)
+        made = cls(stack, project, sharing=sharing, spark=spark)
         made._closing.enter_context(project)
         if isinstance(project, ServersProject):
             made.servers = {
@@ -109,12 +119,28 @@ class Field:
             lane = {name: made._closing.enter_context(FaultyProxy(each.url)) for name, each in made.servers.items()}
             made.lanes.append(lane)
         patience = 10.0 if stack == "servers" else 4.0
-        for task, on_abandoned in TASKS.items():
-            # A branch that a stranger has moved refuses every attempt there is.
-            retries = 4 if task == STRANGERS_ON else 200
-            project.add_task(task, {"RETRIES": retries, "PATIENCE": patience, "ON_ABANDONED": on_abandoned})
+        if compiler() is not None:
+            for number, slot in enumerate(made.slots):
+                slot.wall = WallClock.made(folder.with_name(f"clocks-of-{folder.name}"), str(number))
+        if spark:
+            server = made._closing.enter_context(connect(folder.with_name(f"spark-of-{folder.name}")))
+            with (folder / "perago.toml").open("a", encoding="utf-8") as settings:
+                settings.write(f'\n[spark]\nremote = "{server.url}"\nkeep = 1\n')
+        for task, constants in made._tasks().items():
+            source = SPARK_TEMPLATE if task == ON_SPARK else TEMPLATE
+            project.add_task(task, {"PATIENCE": patience, **constants}, source)
             project.plan(task, "change")
         return made
+
+    def _tasks(self) -> Mapping[str, Mapping[str, object]]:
+        """Name the tasks, each with the constants that make it what it is."""
+        if self.sharing is not None:
+            return {name: {"RETRIES": 200, **constants} for name, constants in self.sharing.tasks().items()}
+        # A branch that a stranger has moved refuses every attempt there is.
+        return {
+            name: {"RETRIES": 4 if name == STRANGERS_ON else 200, "ON_ABANDONED": on_abandoned}
+            for name, on_abandoned in (*TASKS.items(), *(((ON_SPARK, "adopt"),) if self.spark else ()))
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +153,9 @@ class Field:
     @property
     def kinds(self) -> frozenset[Kind]:
         """Return the faults that can be shown here."""
-        alone = frozenset(Kind) - NETWORK - {Kind.CLOCK}
+        alone = frozenset(Kind) - NETWORK - {Kind.CLOCK} - ({Kind.WALL} if compiler() is None else frozenset[Kind]())
+        # Under a lease there is one writer at a time, and scopes share nothing.
+        alone -= {Kind.POLICY} if self.sharing is not None else frozenset[Kind]()
         if not self.servers:
             return alone
         # Who shares a database with others shares their clock: only servers have their own.
@@ -145,13 +173,19 @@ class Field:
     # ---- pipelines
 
     def new_pipelines(self, mark: str) -> None:
-        """Declare one pipeline for each task, on fresh branches, and make them known."""
+        """Declare one pipeline for each task, on fresh branches or a fresh one for all, and make them known."""
         path = self.project.folder / "perago.toml"
         text = path.read_text(encoding="utf-8").partition("\n[pipelines.")[0]
         self.pipelines = []
-        for task in TASKS:
-            target, first = self.project.branch(f"{mark}-{task}")
-            self.pipelines.append(Pipeline(f"{task}-{mark}", task, target, first))
+        shared = None if self.sharing is None else self.project.branch(f"{mark}-shared")
+        strangers: list[CommitRef] = []
+        for task in self._tasks():
+            if shared is None:
+                target, first = self.project.branch(f"{mark}-{task}")
+                strangers = []
+            else:
+                target, first = shared
+            self.pipelines.append(Pipeline(f"{task}-{mark}", task, target, first, strangers))
             plan = self.project.folder / "plans" / task
             steps = "".join(
                 f'{{ name = "s{step}", task = "{task}", params = {{ plan = "{plan}", seconds = {_LASTS} }} }}, '
@@ -165,14 +199,15 @@ class Field:
                 ran = self.project.perago(*words)
                 assert ran.returncode == 0, ran.stdout + ran.stderr
 
-    def run(self, pipeline: Pipeline) -> int:
-        """Start a pipeline as a person does, and follow it to its end; give the exit code."""
+    def run(self, pipeline: Pipeline) -> str:
+        """Start a pipeline as a person does, and follow it to its end; give what is said if it does not succeed."""
         on = "conductor" if self.kind == "servers" else "local"
-        return self.project.perago("run", pipeline.name, "--on", on, limit=600).returncode
+        ran = self.project.perago("run", pipeline.name, "--on", on, limit=600)
+        return "" if not ran.returncode else f"{pipeline.name}: {ran.stderr.strip()[-300:]}"
 
-    def under_way(self) -> tuple[str, ...]:
-        """Name the runs of these pipelines that have not ended."""
-        names = {each.name for each in self.pipelines}
+    def under_way(self, *only: str) -> tuple[str, ...]:
+        """Name the runs of these pipelines, or only some of them, that have not ended; or why nobody can tell."""
+        names = set(only) or {each.name for each in self.pipelines}
         try:
             return tuple(each.workflow_id for each in self.project.pipelines.running() if each.name in names)
         except OrchestratorError as silent:
@@ -195,8 +230,11 @@ class Field:
         return bool(running)
 
     def commit_as_stranger(self) -> bool:
-        """Have somebody else commit to the branch whose runs may fail; ``False``: the branch moved meanwhile."""
-        (pipeline,) = [each for each in self.pipelines if each.task == STRANGERS_ON]
+        """Have somebody else commit to the branch whose runs may fail, or to that which all share.
+
+        ``False``: the branch moved meanwhile.
+        """
+        pipeline = self.pipelines[-1]
         head = done(self.project.store.head(pipeline.target))
         assert head is not None
         try:
@@ -227,7 +265,11 @@ class Field:
             clocks = (f"--monotonic={slot.shift}", f"--boottime={slot.shift}")
             inside = ("unshare", "--map-root-user", "--time", *clocks, *inside)
         slot.armed = slot.failpoints.pop(0) if slot.failpoints else ""
-        slot.worker = self.project.worker(failpoint=slot.armed, capacity=2, settings=told, inside=inside)
+        capacity = 2 if self.sharing is None else max(2, self.sharing.workflows // SLOTS)
+        seen = None if slot.wall is None else slot.wall.variables
+        slot.worker = self.project.worker(
+            failpoint=slot.armed, capacity=capacity, settings=told, inside=inside, variables=seen
+        )
 
     def quiet(self) -> None:
         """Take every fault of the network back, wake who sleeps, and arm nobody any more."""
@@ -240,16 +282,19 @@ class Field:
         for slot in self.slots:
             with slot.lock:
                 slot.failpoints, slot.shift, slot.empty = [], 0, False
+                if slot.wall is not None:
+                    slot.wall.jump(0)
                 if slot.worker is not None and slot.worker.process.poll() is None:
                     slot.worker.signal(signal.SIGCONT)
 
     def drain(self) -> None:
-        """Have every worker finish and end."""
+        """Have every worker finish and end; whoever stands still on the way, where it was armed to, is woken."""
         for slot in self.slots:
             with slot.lock:
-                if slot.worker is not None and slot.worker.process.poll() is None:
-                    slot.worker.drain()
-                slot.worker = None
+                worker, slot.worker = slot.worker, None
+            if worker is not None and worker.process.poll() is None:
+                worker.signal(signal.SIGTERM)
+                wait_for(partial(_has_ended, worker), f"end of a worker that was told to: {worker.said()[-1500:]}")
 
     # ---- the network
 
@@ -268,9 +313,13 @@ class Field:
         return mend
 
     def wait_for_rest(self, limit: float) -> tuple[str, ...]:
-        """Wait until every run has ended, with workers alive; give those that have not after so many seconds."""
+        """Wait until every run has ended, with workers alive and awake; give those that have not after so many seconds.
+
+        Counterexample: one that was armed to stand still and came there only now held its task for ever.
+        """
         until = time.monotonic() + limit
         while (left := self.under_way()) and time.monotonic() < until:
+            self.quiet()
             self.supervise()
             time.sleep(0.3)
         return left
@@ -280,6 +329,11 @@ def is_ready(slot: Slot) -> bool:
     """Say whether a slot's worker has agreed with the others, and polls."""
     worker = slot.worker
     return worker is not None and worker.process.poll() is None and "backing" in worker.said()
+
+
+def _has_ended(worker: WorkerProcess) -> bool:
+    worker.signal(signal.SIGCONT)
+    return worker.process.poll() is not None
 
 
 def _path_of(setting: str, url: str) -> str:

@@ -15,6 +15,10 @@ from perago_worker import Workspace, task
 
 NAME = "breakable"
 READ_ONLY = False
+#: What it declares to read and write of a branch that it shares, and the folder in which it works.
+READS = None
+WRITES = None
+FOLDER = ""
 RETRIES = 30
 ON_ABANDONED = "adopt"
 #: Seconds without a sign of life after which the orchestrator gives an attempt up.
@@ -36,7 +40,7 @@ class Token(BaseModel):
 
 @task(
     name=NAME,
-    workspace=Workspace(read_only=READ_ONLY),
+    workspace=Workspace(read_only=READ_ONLY, reads=READS, writes=WRITES),
     retries=RETRIES,
     retry_delay=0,
     response_timeout=PATIENCE,
@@ -47,12 +51,14 @@ def breakable(workspace: Path, params: Orders) -> Token:
     while (plan := params.plan.read_text(encoding="utf-8").strip()) == "wait":
         time.sleep(0.02)
     time.sleep(params.seconds)
-    file = workspace / "token"
+    folder = workspace / FOLDER
+    file = folder / "token"
     if plan == "fail":
         (workspace / "half-done").write_text("never to be seen", encoding="utf-8")
         raise RuntimeError("told to fail")
     if plan == "change":
+        (folder / "data").mkdir(parents=True, exist_ok=True)
         file.write_text(secrets.token_hex(8), encoding="utf-8")
-        (workspace / "data" / "big").write_bytes(secrets.token_bytes(20_000))
-        (workspace / "data" / "old").unlink(missing_ok=True)
+        (folder / "data" / "big").write_bytes(secrets.token_bytes(20_000))
+        (folder / "data" / "old").unlink(missing_ok=True)
     return Token(token=file.read_text(encoding="utf-8"))

@@ -6,11 +6,12 @@ Each sentence begins with the identifier of the promise that is broken.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from attrs import frozen
 
+from perago_core.answers import NotDone
 from perago_core.driver import run
 from perago_core.ledger.records import Audit, Settlement, SettlementKind, decode
 from perago_core.pipelines import AttemptView, PipelineView
@@ -63,18 +64,32 @@ def _judge_history(project: CrashProject, line: Line, accepted: list[AttemptView
     return broken
 
 
-def judge_outputs(project: CrashProject, view: PipelineView) -> list[str]:
-    """An accepted result says what the commit it names holds (S-06)."""
+def judge_outputs(
+    project: CrashProject,
+    view: PipelineView,
+    file: str = "token",
+    holding: Callable[[CrashProject, CommitRef], str] | None = None,
+) -> list[str]:
+    """An accepted result says what the commit it names holds (S-06): a file, or what ``holding`` finds there."""
     broken: list[str] = []
     for each in view.attempts:
         if each.status is not TaskStatus.COMPLETED:
             continue
         said = view.output[each.step]["result"].get("token")
-        with done(project.store.read(REPOSITORY, CommitRef(each.ref or "")).get("token")) as file:
-            holds = file.read().decode()
+        ref = CommitRef(each.ref or "")
+        holds = text_at(project, ref, file) if holding is None else holding(project, ref)
         if said != holds:
             broken.append(f"S-06 {each.step} reported {said!r}, and its commit holds {holds!r}")
     return broken
+
+
+def text_at(project: CrashProject, ref: CommitRef, path: str) -> str | None:
+    """Return what a file holds in a commit; ``None``: there is no such file."""
+    found = project.store.read(REPOSITORY, ref).get(path)
+    if isinstance(found, NotDone):
+        return None
+    with done(found) as file:
+        return file.read().decode()
 
 
 def judge_rest(project: CrashProject, lines: Iterable[Line]) -> list[str]:
@@ -83,7 +98,8 @@ def judge_rest(project: CrashProject, lines: Iterable[Line]) -> list[str]:
     broken = settle(project, lines)
     collected = collect(project.stack, project.pipelines, lines[0].target, older_than=0.0)
     left = [f"{sentence}; gc said {collected}" for sentence in judge_leftovers(project)]
-    return broken + judge_ledger(project, lines) + left + project.judge_store() + judge_processes(project)
+    ledger = judge_ledger(project, executions_accepted(project, lines))
+    return broken + ledger + left + project.judge_store() + judge_processes(project)
 
 
 def settle(project: CrashProject, lines: Iterable[Line]) -> list[str]:
@@ -97,7 +113,18 @@ def settle(project: CrashProject, lines: Iterable[Line]) -> list[str]:
     return broken
 
 
-def judge_ledger(project: CrashProject, lines: Iterable[Line]) -> list[str]:
+def executions_accepted(project: CrashProject, lines: Iterable[Line]) -> set[str | None]:
+    """Return the executions whose results the orchestrator has taken."""
+    accepted = set[str | None]()
+    for line in lines:
+        for each in project.view(line.workflow).attempts:
+            snapshot = done(project.stack.orchestrator.reload(line.workflow, each.task_id))
+            if snapshot is not None and snapshot.status is TaskStatus.COMPLETED:
+                accepted.add(snapshot.result_execution)
+    return accepted
+
+
+def judge_ledger(project: CrashProject, accepted: Collection[str | None]) -> list[str]:
     """One audit record for each operation, of the kind it was settled as; accepted is what the authority accepted."""
     store = project.stack.coordination
     assert store is not None
@@ -106,12 +133,6 @@ def judge_ledger(project: CrashProject, lines: Iterable[Line]) -> list[str]:
     settled = {entry.key.partition("/")[2]: decode(Settlement, entry) for entry in done(store.list("settled/"))}
     if audits.keys() != settled.keys():
         broken.append(f"S-21 settled and audited differ: {sorted(audits.keys() ^ settled.keys())}")
-    accepted = set[str | None]()
-    for line in lines:
-        for each in project.view(line.workflow).attempts:
-            snapshot = done(project.stack.orchestrator.reload(line.workflow, each.task_id))
-            if snapshot is not None and snapshot.status is TaskStatus.COMPLETED:
-                accepted.add(snapshot.result_execution)
     for key, audit in audits.items():
         settlement = settled.get(key)
         if not isinstance(audit, Audit) or not isinstance(settlement, Settlement):
@@ -126,7 +147,9 @@ def judge_ledger(project: CrashProject, lines: Iterable[Line]) -> list[str]:
 def judge_leftovers(project: CrashProject) -> list[str]:
     """No staging name, no claim, no directory (S-33)."""
     names = project.staging_names()
-    rooms = sorted(path.name for path in (project.folder / ".perago" / "work").iterdir() if path.name != MARKER)
+    work = project.folder / ".perago" / "work"
+    # The processes of Spark bodies have a folder of their own, for their scratch folders.
+    rooms = sorted(path.name for path in (*work.iterdir(), *work.glob("spark/*")) if path.name not in {MARKER, "spark"})
     claims = done(project.store.all_claims(REPOSITORY))
     found = (("staging names", names), ("rooms", rooms), ("claims", claims))
     return [f"S-33 {what} are left: {left}" for what, left in found if left]

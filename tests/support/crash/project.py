@@ -36,7 +36,8 @@ FIRST: Mapping[str, bytes] = {"token": b"first", "data/old": b"old", "data/kept"
 LIMIT = 120.0
 #: A worker listens to SIGTERM while it works. One that has not begun, or is through, just ends of it.
 ENDED_WELL = (0, -signal.SIGTERM)
-_TEMPLATE = Path(__file__).with_name("breakable.py")
+TEMPLATE = Path(__file__).with_name("breakable.py")
+SPARK_TEMPLATE = Path(__file__).with_name("breakable_spark.py")
 _ROOT = Path(__file__).parents[3]
 #: The processes run the tree these tests stand in, whatever is installed.
 _PATH = os.pathsep.join(str(_ROOT / each) for each in (".", "adapters", "simulation"))
@@ -218,7 +219,7 @@ class CrashProject:
         command = ["git", "--git-dir", str(self._repository), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603  no shell
 
-    def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = _TEMPLATE) -> None:
+    def add_task(self, name: str, constants: Mapping[str, object] | None = None, source: Path = TEMPLATE) -> None:
         """Write a task module and register its task; constants of the template are replaced by these."""
         text = self.write_task(name, constants or {}, source)
         found = dict(re.findall(r"^(RETRIES|PATIENCE) = (.*)$", text, flags=re.MULTILINE))
@@ -227,7 +228,7 @@ class CrashProject:
         )
         self.orchestrator.register(definition)
 
-    def write_task(self, name: str, constants: Mapping[str, object], source: Path = _TEMPLATE) -> str:
+    def write_task(self, name: str, constants: Mapping[str, object], source: Path = TEMPLATE) -> str:
         """Write a task module, and give it."""
         text = source.read_text(encoding="utf-8")
         for constant, value in {"NAME": name, **constants}.items():
@@ -275,13 +276,14 @@ class CrashProject:
         until_idle: bool = False,
         settings: tuple[str, ...] = (),
         inside: tuple[str, ...] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> WorkerProcess:
         """Start a worker for the tasks of these modules, all if none is named; ``inside`` another command, if any."""
         given = (f"tasks={','.join(modules or self.modules)}", f"worker.capacity={capacity}", *settings)
         command = [sys.executable, "-m", "perago_worker", "--project", str(self.folder)]
         command += [word for each in given for word in ("--set", each)]
         command += ["worker", "--verbose", *(["--until-idle"] if until_idle else [])]
-        return self.spawn([*inside, *command], {VARIABLE: failpoint} if failpoint else {})
+        return self.spawn([*inside, *command], {**(variables or {}), **({VARIABLE: failpoint} if failpoint else {})})
 
     def spawn(self, command: list[str], variables: Mapping[str, str] | None = None) -> WorkerProcess:
         """Start a process of this project; what it prints goes to a file of its own."""

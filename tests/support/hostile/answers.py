@@ -69,12 +69,26 @@ _NOISE: Final = (
 
 @frozen
 class Right:
-    """The documented answer to a request. ``lax``: fields that the protocol lets a server leave out."""
+    """The documented answer to a request. ``lax``: fields that the protocol lets a server leave out.
+
+    ``also``: statuses that change nothing to whoever has ``headers`` or a body that only the right server can send.
+    ``silent``: whatever follows the headers is no part of the answer.
+    """
 
     status: int
     body: bytes = b""
     kind: str = "application/json"
     lax: frozenset[str] = frozenset()
+    headers: tuple[tuple[str, str], ...] = ()
+    also: frozenset[int] = frozenset()
+    silent: bool = False
+    #: The length that is announced where none comes.
+    longest: int = 10**15
+
+    @property
+    def bodiless(self) -> bool:
+        """Return whether a body says nothing."""
+        return self.silent or self.status == _SILENT
 
 
 @frozen
@@ -97,14 +111,15 @@ def right(answer: Right, *, headers: Mapping[str, str] | None = None, length: in
         del given["Content-Type"]
     head = [
         f"HTTP/1.1 {answer.status} X",
-        *(f"{name}: {value}" for name, value in {**given, **(headers or {})}.items()),
+        *(f"{name}: {value}" for name, value in {**given, **dict(answer.headers), **(headers or {})}.items()),
     ]
     return "\r\n".join((*head, "", "")).encode() + answer.body
 
 
 def _status(chance: random.Random, good: Right) -> Wrong:
     status = chance.choice([each for each in _STATUSES if each != good.status])
-    return Wrong(f"status {status}", right(evolve(good, status=status)), keeps_open=True)
+    same = status in good.also
+    return Wrong(f"status {status}", right(evolve(good, status=status)), keeps_open=True, only_a_field=same)
 
 
 def _kind(chance: random.Random, good: Right) -> Wrong:
@@ -117,7 +132,7 @@ def _kind(chance: random.Random, good: Right) -> Wrong:
 
 def _body(chance: random.Random, good: Right) -> Wrong:
     """Say something else. With 204 nothing can be said: what follows is no part of the answer."""
-    if good.status == _SILENT:
+    if good.bodiless:
         return _status(chance, good)
     body = chance.choice([each for each in _BODIES if each != good.body])
     # A list of other things is still a list: of a queue, whatever cannot be read is left out.
@@ -159,15 +174,15 @@ def _noise(chance: random.Random, _good: Right) -> Wrong:
 
 
 def _huge(chance: random.Random, good: Right) -> Wrong:
-    if good.status == _SILENT:
+    if good.bodiless:
         return _cut(chance, good)
     if chance.random() < 0.5:
-        return Wrong("a length that never comes", right(good, length=10**15))
-    return Wrong("a body without end", right(evolve(good, body=b""), length=10**15), endless=b" " * 65_536)
+        return Wrong("a length that never comes", right(good, length=good.longest))
+    return Wrong("a body without end", right(evolve(good, body=b""), length=good.longest), endless=b" " * 65_536)
 
 
 def _bomb(chance: random.Random, good: Right) -> Wrong:
-    if good.status == _SILENT:
+    if good.bodiless:
         return _cut(chance, good)
     packed = gzip.compress(b" " * (8 << 20))
     return Wrong("a packed body that is huge", right(evolve(good, body=packed), headers={"Content-Encoding": "gzip"}))
@@ -175,13 +190,17 @@ def _bomb(chance: random.Random, good: Right) -> Wrong:
 
 def _drip(chance: random.Random, good: Right) -> Wrong:
     """Send a byte now and then, each in time, for ever."""
-    if good.status == _SILENT or chance.random() < 0.5:
+    if good.bodiless or chance.random() < 0.5:
         return Wrong("headers in drops", b"HTTP/1.1 200 OK\r\n", endless=b"X", pause=0.02)
     return Wrong("a body in drops", right(evolve(good, body=b""), length=10**6), endless=b" ", pause=0.02)
 
 
 def _field(chance: random.Random, good: Right) -> Wrong:
     """Change one field of a document to another type, or leave out one that must be there."""
+    if good.headers and chance.random() < 0.3:
+        left = chance.choice(good.headers)
+        kept = tuple(each for each in good.headers if each != left)
+        return Wrong(f"no {left[0]}", right(evolve(good, headers=kept)), keeps_open=True, only_a_field=True)
     try:
         document: Any = json.loads(good.body)
     except ValueError:

@@ -7,11 +7,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 from unittest.mock import patch
 
+from perago_bucket import Connection
 from perago_conductor.orchestrator import ConductorOrchestrator
 from perago_etcd import EtcdCoordination
 from perago_http import pool
-from perago_lakefs import Connection, LakeFSStore
-from tests.support.hostile import conductor, etcd, lakefs
+from perago_lakefs import Connection as LakeFSConnection
+from perago_lakefs import LakeFSStore
+from tests.support.hostile import conductor, etcd, lakefs, s3
 from tests.support.hostile.campaign import Calls, Figures, campaign
 from tests.support.hostile.server import Hostile
 
@@ -26,7 +28,8 @@ second or third request of a call; from then on it sends what a grammar draws (`
 other statuses, types, bodies and fields, pages, redirections, cut and endless answers, bombs, drops, noise. Every call
 of the port is made against it. A *crash* is an exception that leaves the port, a *hang* a call that does not return, a
 *false done* an answer "done" with another value than the right one, or to anything but a field nobody reads. A sample
-of it runs with every change (`tests/hostile/test_wrong_answers.py`).
+of it runs with every change (`tests/hostile/test_wrong_answers.py`). S3 announces at most a gigabyte: its client
+reserves what the head of an error says, and petabytes end the process ([decision 69](adr/0069-under-fire.md)).
 
 | protocol | wrong answers | calls of the port | unknown | not done | rightly done | crash, hang, false done | seed |
 |---|---|---|---|---|---|---|---|
@@ -34,7 +37,8 @@ of it runs with every change (`tests/hostile/test_wrong_answers.py`).
 
 
 def _lakefs(url: str, _within: ExitStack) -> Calls:
-    return lakefs.calls(LakeFSStore(Connection(url, "key", "secret", timeout=_PATIENCE, publish_timeout=_PATIENCE)))
+    opened = LakeFSConnection(url, "key", "secret", timeout=_PATIENCE, publish_timeout=_PATIENCE)
+    return lakefs.calls(LakeFSStore(opened))
 
 
 def _conductor(url: str, within: ExitStack) -> Calls:
@@ -52,10 +56,16 @@ def _etcd(url: str, within: ExitStack) -> Calls:
     return {**etcd.calls(port), "get with a password": with_a_password}  # type: ignore[dict-item]
 
 
+def _s3(url: str, _within: ExitStack) -> Calls:
+    keys = {"access_key_id": "key", "secret_access_key": "secret", "region": "us-east-1"}
+    return s3.calls(Connection(f"s3://{s3.BUCKET}", (("endpoint", url), *keys.items()), timeout=_PATIENCE))
+
+
 PROTOCOLS: Final[Mapping[str, tuple[Callable[..., object], Callable[[str, ExitStack], Calls]]]] = {
     "lakeFS": (lakefs.answers, _lakefs),
     "Conductor": (conductor.answers, _conductor),
     "etcd": (etcd.answers, _etcd),
+    "S3": (s3.answers, _s3),
 }
 
 

@@ -36,6 +36,8 @@ class Conductor(Server):
 
     #: What the machine is told beyond what every Conductor is told.
     machine: Sequence[str] = ()
+    #: Whether it starts workflows by the clock.
+    schedules: bool = False
 
     @property
     def api(self) -> str:
@@ -64,7 +66,7 @@ class Conductor(Server):
             "conductor.app.workflow-execution-lock-enabled": "true",
             "conductor.app.ownerEmailMandatory": "false",
             "conductor.integrations.ai.enabled": "false",
-            "conductor.scheduler.enabled": "false",
+            "conductor.scheduler.enabled": str(self.schedules).lower(),
             "management.health.elasticsearch.enabled": "false",
         }
         # One collector thread and the quick compiler: tests need a start in seconds, not a server for weeks.

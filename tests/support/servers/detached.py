@@ -13,10 +13,12 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
+from tests.support.servers.azurite import Azurite
 from tests.support.servers.buckets import MinIO, VersityGW
 from tests.support.servers.cache import Report, home, locked, log_file
 from tests.support.servers.conductor import Conductor
 from tests.support.servers.etcd import Etcd
+from tests.support.servers.fake_gcs import FakeGCS
 from tests.support.servers.lakefs import LakeFS
 from tests.support.servers.obtaining import OBTAIN
 from tests.support.servers.processes import birth
@@ -28,6 +30,8 @@ KINDS: Mapping[str, type[Server]] = {
     "etcd": Etcd,
     "versitygw": VersityGW,
     "minio": MinIO,
+    "azurite": Azurite,
+    "fake-gcs": FakeGCS,
 }
 PATIENCE = 30.0
 

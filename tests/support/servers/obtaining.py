@@ -1,25 +1,29 @@
 """How each server is had: pinned, checked against a hash, made once.
 
 lakeFS has no package, so a program of one line that imports it is built. Its module is checked against the sum below,
-and everything it is built from against lakeFS's own ``go.sum``, which is inside that module; the same goes for etcd and
-the two S3 servers, which have a program. Conductor is one file, checked against its hash, then unpacked and its classes
-archived, each of which about halves its start.
+and everything it is built from against lakeFS's own ``go.sum``, which is inside that module; the same goes for etcd,
+the two S3 servers and Google's emulator, which have a program. Conductor is one file, checked against its hash, then
+unpacked and its classes archived, each of which about halves its start. Azurite is a package of Node's, with a lock of
+all it needs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests.support.servers.azurite import AZURITE
 from tests.support.servers.buckets import MINIO, VERSITYGW
 from tests.support.servers.cache import ObtainError, Report
 from tests.support.servers.commands import run
 from tests.support.servers.conductor import CONDUCTOR, Conductor, classes
 from tests.support.servers.etcd import ETCD
+from tests.support.servers.fake_gcs import FAKE_GCS
 from tests.support.servers.lakefs import LAKEFS
-from tests.support.servers.toolchain import go, java, maven
+from tests.support.servers.toolchain import go, java, maven, npm
 
 LAKEFS_MODULE = f"github.com/treeverse/lakefs@v{LAKEFS.version}"
 LAKEFS_SUM = "h1:cODxuNUnDEFaueXRUI53G5tUq9FelXyR9A5Y9+WNWUk="
@@ -43,6 +47,8 @@ VERSITYGW_MODULE = f"github.com/versity/versitygw@v{VERSITYGW.version}"
 VERSITYGW_SUM = "h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc="
 MINIO_MODULE = f"github.com/minio/minio@v{MINIO.version}"
 MINIO_SUM = "h1:/qdoYujxF5MBLDMVLeiYJ/7fBa1HikX39Dvzb9Ji8pA="
+FAKE_GCS_MODULE = f"github.com/fsouza/fake-gcs-server@v{FAKE_GCS.version}"
+FAKE_GCS_SUM = "h1:K03sAvbLvDz4hAynpCCUqnNRp+ik9JFSvHbkD/wTPOU="
 
 ETCD_MODULE = f"go.etcd.io/etcd/server/v3@v{ETCD.version}"
 ETCD_SUM = "h1:KcTZ/aEZrOiQe0/kdr7iYYcvyfbEoOwDOacHkz8xwZc="
@@ -85,8 +91,28 @@ def obtain_minio(report: Report) -> Path:
     return MINIO.place(lambda folder: build(folder / MINIO.file, MINIO_MODULE, MINIO_SUM, program, report), report)
 
 
+def obtain_fake_gcs(report: Report) -> Path:
+    program = FAKE_GCS_MODULE.partition("@")[0]
+    return FAKE_GCS.place(
+        lambda folder: build(folder / FAKE_GCS.file, FAKE_GCS_MODULE, FAKE_GCS_SUM, program, report), report
+    )
+
+
 def obtain_etcd(report: Report) -> Path:
     return ETCD.place(lambda folder: _build_etcd(folder, report), report)
+
+
+def obtain_azurite(report: Report) -> Path:
+    return AZURITE.place(lambda folder: _install_azurite(folder, report), report)
+
+
+def _install_azurite(folder: Path, report: Report) -> None:
+    """Install it as its lock has it: npm checks each package against the hash there, and runs nothing of theirs."""
+    lock = Path(__file__).parent / "azurite_lock"
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(lock / name, folder / name)
+    install = [npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"]
+    run("downloading 374 packages", install, folder, report)
 
 
 OBTAIN: Mapping[str, Callable[[Report], Path]] = {
@@ -95,9 +121,11 @@ OBTAIN: Mapping[str, Callable[[Report], Path]] = {
     "etcd": obtain_etcd,
     "versitygw": obtain_versitygw,
     "minio": obtain_minio,
+    "azurite": obtain_azurite,
+    "fake-gcs": obtain_fake_gcs,
 }
-#: What nobody gets who does not name it: a second S3 is worth minutes of building to ``make test-full`` only.
-ON_REQUEST = frozenset({"minio"})
+#: What nobody gets who does not name it: these are worth minutes of building to ``make test-full`` only.
+ON_REQUEST = frozenset({"minio", "fake-gcs"})
 
 
 def _build_lakefs(folder: Path, report: Report) -> None:

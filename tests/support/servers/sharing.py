@@ -12,9 +12,11 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.servers.azurite import AZURITE, Azurite
 from tests.support.servers.buckets import MINIO, VERSITYGW, MinIO, VersityGW
 from tests.support.servers.cache import Part, log_file
 from tests.support.servers.conductor import CONDUCTOR, Conductor
+from tests.support.servers.fake_gcs import FAKE_GCS, FakeGCS
 from tests.support.servers.lakefs import LAKEFS, LakeFS
 from tests.support.servers.server import Server
 
@@ -45,10 +47,22 @@ def shared_versitygw() -> VersityGW:
 @cache
 def shared_minio() -> MinIO:
     """Give the run's second S3, which takes minutes to build: those who have not asked for it do without."""
-    if not MINIO.is_there() and os.environ.get("PERAGO_MATRIX") != "full":
-        pytest.skip("a second S3 is for make test-full, or: python -m tests.support.servers obtain minio")
-    demand(MINIO)
+    _demand_on_request(MINIO, "minio")
     return _running(MinIO)
+
+
+@cache
+def shared_fake_gcs() -> FakeGCS:
+    """Give the run's emulator of Google's storage, for which the same goes."""
+    _demand_on_request(FAKE_GCS, "fake-gcs")
+    return _running(FakeGCS)
+
+
+@cache
+def shared_azurite() -> Azurite:
+    """Give the run's Azure. Whoever kills it starts a server of its own: others are on this one."""
+    demand(AZURITE)
+    return _running(Azurite)
 
 
 def demand(part: Part) -> None:
@@ -60,6 +74,13 @@ def demand(part: Part) -> None:
     if os.environ.get("PERAGO_SERVERS_REQUIRED") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
+
+
+def _demand_on_request(part: Part, name: str) -> None:
+    """Demand what is built only for ``make test-full``, or where somebody has asked for it."""
+    if not part.is_there() and os.environ.get("PERAGO_MATRIX") != "full":
+        pytest.skip(f"for make test-full, or: python -m tests.support.servers obtain {name}")
+    demand(part)
 
 
 def _running(kind: type[S]) -> S:

@@ -52,6 +52,14 @@ def java_fingerprint() -> str:
     return hashlib.sha256(known.encode()).hexdigest()[:8]
 
 
+def npm() -> str:
+    """Find npm, which comes with Node.js and with no package of Python's."""
+    found = shutil.which("npm")
+    if found is None:
+        raise ObtainError("expected npm, to fetch Azurite with; found none. Install it: apt install nodejs npm")
+    return found
+
+
 def maven() -> str:
     """Find Maven, which no package of Python's brings."""
     found = shutil.which("mvn")

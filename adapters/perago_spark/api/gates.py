@@ -1,0 +1,256 @@
+"""Gates: what must be true of the rows before they may be published. Declared with a write, computed while it writes.
+
+    ws.write("orders", orders, gates=[
+        not_null("id", "day"),
+        unique("id"),
+        in_range("amount", 0, 100_000),
+        accepted_values("country", "DE", "FR"),
+        foreign_key("customer", of="customers", key="id"),
+        row_count_drift(0.5),
+        freshness("day", hours=48),
+        predicate("amount >= discount"),
+    ])
+
+Each is a figure that Spark's ``Observation`` takes on the way (``datasets``), so no row is computed twice. ``unique``
+costs a shuffle and ``foreign_key`` a join within the same job. A missing value is the affair of ``not_null`` alone: the
+others let it pass, as constraints of SQL do.
+
+The verdicts are written beside the rows (``RECORD``), under the seal that names the files they are about. One that is
+not met fails the write, so nothing is published; what was staged is kept for a while, to be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from attrs import asdict, frozen
+
+from perago_spark.errors import DatasetError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from perago_spark.api.datasets import SparkDatasets
+
+#: Where the verdicts on a data set stand, in its folder.
+RECORD: Final = "_gates.json"
+_HOUR: Final = 3600.0
+
+
+class GateError(DatasetError):
+    """Rows are not as a gate wants them."""
+
+
+@frozen
+class Counts:
+    """How many rows there were in the data set, and how many there are with this write."""
+
+    before: int
+    after: int
+
+
+#: Adds the column a gate needs, under this name, to the frame that is written.
+_Adds: TypeAlias = "Callable[[DataFrame, SparkDatasets, str], DataFrame]"
+#: Makes the figure of a gate, from the name of its added column.
+_Figure: TypeAlias = "Callable[[str], Column]"
+#: Says what is wrong, given the figure and the counts; ``None`` if nothing is.
+_Judge: TypeAlias = Callable[[Any, Counts], str | None]
+
+
+@frozen
+class Gate:
+    """One demand. Made by the functions below."""
+
+    label: str
+    judge: _Judge
+    figure: _Figure | None = None
+    adds: _Adds | None = None
+
+
+@frozen
+class Verdict:
+    """What a gate found. ``objection`` is empty if it is met."""
+
+    gate: str
+    objection: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the rows are as it wants them."""
+        return not self.objection
+
+
+def not_null(*columns: str) -> Gate:
+    """Demand a value in each of these columns, in every row."""
+    return Gate(f"not_null({', '.join(columns)})", _none_of("row(s) without a value"), lambda _: _any_null(columns))
+
+
+def unique(*columns: str) -> Gate:
+    """Demand that no two rows of the write have the same values here. What is there already is not compared."""
+
+    def adds(frame: DataFrame, _ws: SparkDatasets, name: str) -> DataFrame:
+        from pyspark.sql import Window  # noqa: PLC0415  importable without Spark
+
+        F = _functions()  # noqa: N806  Spark's custom
+        return frame.withColumn(name, F.count(F.lit(1)).over(Window.partitionBy(*columns)))
+
+    def figure(name: str) -> Column:
+        F = _functions()  # noqa: N806  as above
+        counted: Column = F.count_if(F.col(name) > 1) - F.count_if((F.col(name) > 1) & _has_null(columns))
+        return counted
+
+    return Gate(f"unique({', '.join(columns)})", _none_of("row(s) that share a key"), figure, adds)
+
+
+def in_range(column: str, least: Any = None, greatest: Any = None) -> Gate:  # noqa: ANN401  values of the column
+    """Demand values from ``least`` to ``greatest``; either may be left out."""
+
+    def figure(_: str) -> Column:
+        F = _functions()  # noqa: N806  as above
+        outside = F.lit(False)  # noqa: FBT003  Spark's
+        if least is not None:
+            outside = outside | (F.col(column) < least)
+        if greatest is not None:
+            outside = outside | (F.col(column) > greatest)
+        counted: Column = F.count_if(outside)
+        return counted
+
+    return Gate(f"in_range({column}, {least}, {greatest})", _none_of("row(s) outside"), figure)
+
+
+def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as above
+    """Demand one of these values."""
+
+    def figure(_: str) -> Column:
+        F = _functions()  # noqa: N806  as above
+        counted: Column = F.count_if(~F.col(column).isin(list(values)))
+        return counted
+
+    shown = ", ".join(map(repr, values))
+    return Gate(f"accepted_values({column}, {shown})", _none_of("row(s) with another value"), figure)
+
+
+def foreign_key(column: str, *, of: str, key: str) -> Gate:
+    """Demand that each value is one of another data set's, as that is in the input commit."""
+
+    def adds(frame: DataFrame, ws: SparkDatasets, name: str) -> DataFrame:
+        F = _functions()  # noqa: N806  as above
+        known = ws.read(of, columns=[key]).select(F.col(key).alias(name)).distinct()
+        return frame.join(known, frame[column] == known[name], "left")
+
+    def figure(name: str) -> Column:
+        F = _functions()  # noqa: N806  as above
+        counted: Column = F.count_if(F.col(column).isNotNull() & F.col(name).isNull())
+        return counted
+
+    return Gate(f"foreign_key({column}, {of}.{key})", _none_of("row(s) without their counterpart"), figure, adds)
+
+
+def row_count_drift(at_most: float) -> Gate:
+    """Demand that the data set grows or shrinks by this share at most; a first write has nothing to compare with."""
+
+    def judge(_figure: Any, counts: Counts) -> str | None:  # noqa: ANN401  there is none
+        drift = abs(counts.after - counts.before) / counts.before if counts.before else 0.0
+        return None if drift <= at_most else f"{counts.before} rows became {counts.after}, {drift:.0%} more or less"
+
+    return Gate(f"row_count_drift({at_most:g})", judge)
+
+
+def freshness(column: str, *, hours: float) -> Gate:
+    """Demand that the newest value is at most so many hours old."""
+
+    def figure(_: str) -> Column:
+        F = _functions()  # noqa: N806  as above
+        newest: Column = F.unix_timestamp(F.max(F.col(column)).cast("timestamp"))
+        return newest
+
+    def judge(newest: Any, _counts: Counts) -> str | None:  # noqa: ANN401  seconds, or nothing
+        if newest is None:
+            return "no row has a value"
+        age = (time.time() - newest) / _HOUR
+        return None if age <= hours else f"the newest is {age:.1f} hours old"
+
+    return Gate(f"freshness({column}, {hours:g} hours)", judge, figure)
+
+
+def predicate(condition: str) -> Gate:
+    """Demand that a condition of SQL is false for no row."""
+
+    def figure(_: str) -> Column:
+        F = _functions()  # noqa: N806  as above
+        counted: Column = F.count_if(~F.expr(condition))
+        return counted
+
+    return Gate(f"predicate({condition})", _none_of("row(s) for which it is false"), figure)
+
+
+def with_columns(frame: DataFrame, gates: Sequence[Gate], ws: SparkDatasets) -> DataFrame:
+    """Add what the gates need to the frame; ``names`` says what to drop once it was observed."""
+    for gate, name in zip(gates, names(gates), strict=True):
+        frame = frame if gate.adds is None else gate.adds(frame, ws, name)
+    return frame
+
+
+def names(gates: Sequence[Gate]) -> list[str]:
+    """Name the added column and the figure of each gate."""
+    return [f"perago gate {number}" for number in range(len(gates))]
+
+
+def figures(gates: Sequence[Gate]) -> dict[str, Column]:
+    """Return what is to be observed."""
+    wanted = zip(gates, names(gates), strict=True)
+    return {f"{name} found": gate.figure(name) for gate, name in wanted if gate.figure is not None}
+
+
+def verdicts(gates: Sequence[Gate], values: dict[str, Any], counts: Counts) -> list[Verdict]:
+    """Judge, and take the figures of the gates out of those that were observed."""
+    return [
+        Verdict(gate.label, gate.judge(values.pop(f"{name} found", None), counts) or "")
+        for gate, name in zip(gates, names(gates), strict=True)
+    ]
+
+
+def require(name: str, found: Iterable[Verdict]) -> None:
+    """Raise ``GateError`` unless all are met, naming each that is not."""
+    failed = [each for each in found if not each.passed]
+    if failed:
+        raise GateError(
+            f"{name!r} to pass {', '.join(each.gate for each in failed)}",
+            "; ".join(each.objection for each in failed),
+            "Nothing was published. `perago show-failed` lists what was staged, to be looked at",
+        )
+
+
+def record(seal: str, found: Iterable[Verdict]) -> bytes:
+    """Write verdicts down, with the seal they are about."""
+    shown = {"seal": seal, "gates": [{**asdict(each), "passed": each.passed} for each in found]}
+    return json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8")
+
+
+def _functions() -> Any:  # noqa: ANN401  a module
+    from pyspark.sql import functions  # noqa: PLC0415  importable without Spark
+
+    return functions
+
+
+def _has_null(columns: Sequence[str]) -> Column:
+    F = _functions()  # noqa: N806  as above
+    found: Column = F.lit(False)  # noqa: FBT003  Spark's
+    for each in columns:
+        found = found | F.col(each).isNull()
+    return found
+
+
+def _any_null(columns: Sequence[str]) -> Column:
+    counted: Column = _functions().count_if(_has_null(columns))
+    return counted
+
+
+def _none_of(what: str) -> _Judge:
+    def judge(found: Any, _counts: Counts) -> str | None:  # noqa: ANN401  a number
+        return f"{found} {what}" if found else None
+
+    return judge

@@ -1,0 +1,71 @@
+"""Several workflows on one branch of a real server: merged three ways, with the head checked by the hook."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from perago_core.results import Classification, Completed, Failed, Outcome
+from perago_core.values import Attempt, Scope, Target
+from tests.lakefs.scene import Scene, doing
+
+
+def _of(scene: Scene, task: str, number: int = 1, *, reads: tuple[str, ...] = ()) -> Attempt:
+    """Hand out an attempt of a task that declares a folder of its own."""
+    plain = scene.attempt(number, task=task)
+    return evolve(plain, scope=Scope(reads, (f"{task}/",)))
+
+
+def _completed(outcome: Outcome) -> Completed:
+    assert isinstance(outcome.result, Completed), outcome
+    return outcome.result
+
+
+def test_disjoint_work_is_published_onto_what_came_between_and_the_hook_has_seen_that_head(scene: Scene) -> None:
+    """The first merge is refused by the hook, because another landed meanwhile; the second joins it."""
+    mine, others = _of(scene, "left"), _of(scene, "right")
+    between = doing("store.publish.before", lambda: _completed(scene.run(others, {"right/r.txt": b"r"})))
+    result = _completed(scene.run(mine, {"left/l.txt": b"l"}, between))
+    joined, other, first = scene.history()
+    assert (result.ref, first) == (joined, scene.input)
+    assert (scene.file("left/l.txt"), scene.file("right/r.txt"), scene.file()) == (b"l", b"r", b"of the input")
+    assert scene.orchestrator.accepted() == [joined, other]
+
+
+def test_what_was_read_and_is_changed_is_a_conflict_that_names_path_and_writer(scene: Scene) -> None:
+    mine, others = _of(scene, "left", reads=("right/",)), _of(scene, "right")
+    between = doing("store.claim.before", lambda: _completed(scene.run(others, {"right/r.txt": b"r"})))
+    refused = scene.run(mine, {"left/l.txt": b"l"}, between).result
+    assert isinstance(refused, Failed)
+    assert refused.refusal.classification is Classification.CONFLICT
+    assert "right/r.txt by" in refused.refusal.actual
+    assert scene.file("left/l.txt") is None
+
+
+def test_a_killed_attempts_publication_is_adopted_below_a_persons_commit(scene: Scene) -> None:
+    """Nothing is reset, and the body does not run again."""
+    published = scene.abandon(_of(scene, "left"), {"left/l.txt": b"first"})
+    scene.stranger.commits(scene.target, {"person.txt": b"p"})
+    outcome = scene.run(_of(scene, "left", 2), {"left/l.txt": b"second"})
+    assert (_completed(outcome).ref, outcome.adopted) == (published, True)
+    assert (scene.file("left/l.txt"), scene.file("person.txt")) == (b"first", b"p")
+
+
+def test_an_input_that_was_taken_off_the_branch_is_not_merged_from(scene: Scene) -> None:
+    """lakeFS would take a base below it, and bring back what was removed."""
+    before = scene.input
+    scene.input = scene.stranger.commits(scene.target, {"gone.txt": b"g"})
+    mine = _of(scene, "left")
+    scene.stranger.resets(scene.target, before)
+    scene.stranger.commits(scene.target, {"person.txt": b"p"})
+    refused = scene.run(mine, {"left/l.txt": b"l"}).result
+    assert isinstance(refused, Failed)
+    assert refused.refusal.classification is Classification.HEAD_ELSEWHERE
+    assert (scene.file("gone.txt"), scene.file("left/l.txt")) == (None, None)
+
+
+def test_the_branch_of_others_is_left_alone(scene: Scene) -> None:
+    """A publication on one branch says nothing about another."""
+    elsewhere = Target(scene.target.repository, "other")
+    scene.stranger.create_branch(elsewhere, scene.input)
+    _completed(scene.run(_of(scene, "left"), {"left/l.txt": b"l"}))
+    assert scene.stranger.head(elsewhere) == scene.input

@@ -1,0 +1,28 @@
+"""The tests of one other Spark, in an environment of its own: ``python -m tests.spark.versions 4.0 [PYTEST ARGS...]``.
+
+The environment is made once from ``requirements/spark-<version>.txt``, each file of it by its hash, and kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.support.servers.environments import interpreter
+
+#: Data source, both routes, bodies in warm processes, and the fault matrix.
+TESTS: Final = ("append", "data_source", "faults", "native", "partitions", "warm", "workspace")
+
+
+def main(version: str, *arguments: str) -> None:
+    """Become pytest on that Spark."""
+    folder = Path(__file__).parent
+    chosen = arguments or tuple(str(folder / f"test_{each}.py") for each in TESTS)
+    python = str(interpreter(f"spark-{version}"))
+    os.execv(python, [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/spark-{version}", *chosen])  # noqa: S606  no shell is wanted
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

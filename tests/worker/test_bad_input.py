@@ -71,7 +71,7 @@ def parameters(says: str, **found: object) -> tuple[Case, ...]:
 
 CASES = (
     *refs("main~1", "HEAD", "--upload-pack=x", "..", "refs/heads/main", "main@{0}", ":/x", "main:data/a.txt"),
-    *refs("A" * 40, "a" * 39, "0" * 64, "1" * 1_000_000, "\u202e", "\ud800", "@", "^main"),
+    *refs("A" * 40, "a" * 39, "0" * 64, "\u202e", "\ud800", "@", "^main"),
     *branches(
         "../main", "main.lock", "a..b", "a b", "-x", "--all", "a~1", "a:b", "a*", "/a", "a//b", ".a", "@", "HEAD"
     ),
@@ -100,6 +100,9 @@ CASES = (
     terminal("empty branch", "write", "workspace.branch", placed(branch=" ")),
     terminal("no ref", "write", "workspace.ref", placed(ref=None)),
     terminal("ref is a number", "write", "workspace.ref", placed(ref=7)),
+    terminal("a ref of a million", "write", "at most 1024 characters in workspace.ref", placed(ref="1" * 1_000_000)),
+    terminal("ref is a long list", "write", "workspace.ref", placed(ref=list(range(100_000)))),
+    terminal("ref is an object", "write", "found an object", placed(ref={"id": "main"})),
     terminal("ref with NUL", "write", "workspace.ref", placed(ref="a\0b")),
     terminal("a branch as ref type", "write", "a branch moves", placed(refType="branch")),
     terminal("a branch, old spelling", "write", "a branch moves", placed(ref_type="branch")),

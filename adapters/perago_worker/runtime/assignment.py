@@ -34,6 +34,8 @@ from perago_worker.api.task import TaskDefinition
 #: How callers of an earlier generation spell ``refType``.
 _OLD_REF_TYPE = "ref_type"
 _FIX = "Correct the workflow's input mapping and start it again."
+#: No store has longer names; what is longer would fill every refusal that names it.
+_LONGEST = 1024
 
 
 @frozen
@@ -97,8 +99,12 @@ def workspace_ref(document: Mapping[str, object]) -> WorkspaceRef:
 
 def _text(found: Mapping[str, object], key: str) -> str:
     value = found.get(key)
-    if not isinstance(value, str) or not value.strip() or "\0" in value or value != value.strip():
-        raise InputError(f"text in {WORKSPACE}.{key}", repr(value) if key in found else "no such key", _FIX)
+    if not isinstance(value, str):
+        raise InputError(f"text in {WORKSPACE}.{key}", _kind(value) if key in found else "no such key", _FIX)
+    if len(value) > _LONGEST:
+        raise InputError(f"at most {_LONGEST} characters in {WORKSPACE}.{key}", str(len(value)), _FIX)
+    if not value.strip() or "\0" in value or value != value.strip():
+        raise InputError(f"text in {WORKSPACE}.{key}", repr(value), _FIX)
     return value
 
 
@@ -109,7 +115,14 @@ def _object(expected: str, value: object) -> Mapping[str, object]:
 
 
 def _kind(value: object) -> str:
-    names: dict[type, str] = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    names: dict[type, str] = {
+        list: "an array",
+        dict: "an object",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
     return names.get(type(value), "null")
 
 

@@ -177,7 +177,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
     ) -> Answer[int]:
         """Remove what nothing reaches and is older than so many seconds, except these commits; give how many.
 
-        What coordination on the same bucket has left goes too.
+        What coordination on the same bucket has left goes too, and what was never finished.
         """
 
         def work() -> int:
@@ -187,6 +187,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
             going = (*garbage.unreached(place, kept, older_than), *garbage.unreached_values(beside, older_than))
             if not dry_run:
                 place.bucket.delete(going)
+                unfinished += place.bucket.sweep(older_than)
             return len(going) + unfinished
 
         return answer(work)

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from io import RawIOBase
+from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from attrs import evolve, field, frozen
 
@@ -53,6 +55,11 @@ class Connection:
         if not self.url.startswith(SCHEMES):
             message = f"expected an address such as s3://bucket/prefix, found {self.url!r}: use {', '.join(SCHEMES)}"
             raise ValueError(message)
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder that the bucket is, if it is one."""
+        return Path("/", unquote(self.url.removeprefix(DISK))) if self.url.startswith(DISK) else None
 
     def carrying(self, environment: Mapping[str, str]) -> Connection:
         """Return the connection with what these variables say in it, for whoever does not have them.
@@ -120,8 +127,8 @@ class Bucket(Protocol):
         """Delete objects; one that is not there is no problem."""
         ...
 
-    def sweep(self, older_than: float) -> int:
-        """Remove what the killed have left half made more than so many seconds ago, and is no object; give how many."""
+    def sweep(self, older_than: float) -> None:
+        """Remove what the killed have left half made more than so many seconds ago, and is no object."""
         ...
 
 
@@ -153,10 +160,10 @@ class Stream(RawIOBase):
 @cache
 def bucket(connection: Connection) -> Bucket:
     """Return the one client of this process for a connection: it keeps connections open."""
-    if connection.url.startswith(DISK):
+    if connection.folder is not None:
         from perago_bucket.disk import Disk  # noqa: PLC0415  it is made of what is here
 
-        return Disk(connection)
+        return Disk(connection.folder, dict(connection.options))
     from perago_bucket.objects import Objects  # noqa: PLC0415  likewise
 
     return Objects(connection)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import unquote
 
 from perago_bucket import versions
-from perago_bucket.client import DISK, Connection, Listed, Read
+from perago_bucket.client import Listed, Read
 from perago_bucket.documented import whole
 from perago_bucket.folders import ASIDE, READING, Root, names_of, remove_if_empty
 from perago_core.answers import NotDoneError
@@ -29,16 +28,12 @@ _ROUNDS = 100
 class Disk:
     """The requests to one folder."""
 
-    def __init__(self, connection: Connection) -> None:
-        options = dict(connection.options)
-        durable = options.pop("durable", "true")
-        if options or durable not in {"true", "false"}:
-            found = ", ".join((*options, f"durable = {durable}"))
-            message = (
-                f"{connection.url} cannot be opened: a folder has the option durable, true or false, found {found}"
-            )
+    def __init__(self, folder: Path, options: Mapping[str, str]) -> None:
+        durable = options.get("durable", "true")
+        if options.keys() - {"durable"} or durable not in {"true", "false"}:
+            message = f"{folder} is a folder, which has one option, durable = true or false: found {', '.join(options)}"
             raise NotDoneError(message)
-        self._root = Root(Path("/", unquote(connection.url.removeprefix(DISK))), durable == "true")
+        self._root = Root(folder, durable == "true")
 
     def read(self, key: str) -> Read | None:
         """Read a small object; ``None``: there is none."""
@@ -103,9 +98,9 @@ class Disk:
                 with suppress(FileNotFoundError), self._root.at(names[:-2]) as above:
                     remove_if_empty(above, names[-2])
 
-    def sweep(self, older_than: float) -> int:
-        """Remove what the killed have left aside more than so many seconds ago; give how many."""
-        return self._root.sweep(older_than)
+    def sweep(self, older_than: float) -> None:
+        """Remove what the killed have left aside more than so many seconds ago, and at least an hour."""
+        self._root.sweep(older_than)
 
     def _opened(self, names: tuple[str, ...]) -> int | None:
         """Open a file that was written once; ``None``: there is none, or it is of another kind."""

@@ -28,6 +28,8 @@ READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_NAME = 255
+#: How long nobody removes what is being made, in seconds.
+_AT_WORK = 3600.0
 #: How file systems say that a file cannot have two names.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -121,13 +123,13 @@ class Root:
             os.rename(name, apart, src_dir_fd=folder, dst_dir_fd=aside)
             clear(aside, apart)
 
-    def sweep(self, older_than: float) -> int:
-        """Remove what was left aside more than so many seconds ago; give how much.
+    def sweep(self, older_than: float) -> None:
+        """Remove what was left aside more than so many seconds ago, and at least an hour: who makes it is at work.
 
         Whoever was only asleep finds nothing to give a name to. A folder is taken from under its name first: without
         its content it could still be renamed to where it was meant for.
         """
-        latest = time.time() - older_than
+        latest = time.time() - max(older_than, _AT_WORK)
         with self._aside() as aside:
             old = [name for name in names_in(aside) if _OURS.fullmatch(name) and _changed(aside, name) < latest]
             for name in old:
@@ -137,7 +139,6 @@ class Root:
                     self.take_aside(aside, name)
                 except FileNotFoundError:
                     continue
-        return len(old)
 
     @contextmanager
     def _aside(self) -> Generator[int]:

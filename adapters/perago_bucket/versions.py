@@ -135,9 +135,13 @@ def swap(root: Root, names: Sequence[str], tag: str, data: bytes | None) -> str 
         return None
     life, number, nonce = known[1], int(known[2]), token_hex(16)
     try:
-        with root.at((*names, life)) as here, root.file(_content(nonce, data)) as made:
-            if not _is_followed(here, number, nonce, made):
+        with root.at((*names, life)) as here:
+            # Most who come too late are told so here, and have made nothing in vain.
+            if _is_there(here, number + 1) or _nonce(here, number) != known[3]:
                 return None
+            with root.file(_content(nonce, data)) as made:
+                if not _is_followed(here, number, nonce, made):
+                    return None
             root.sync(here)
             was_current = _nonce(here, number) == known[3]
             with suppress(OSError):  # whoever comes next removes them
@@ -164,10 +168,11 @@ def _is_followed(here: int, number: int, nonce: str, made: Made) -> bool:
 
 
 def end(root: Root, names: Sequence[str]) -> None:
-    """End the life of an object, whatever its version; one that has none is no problem."""
-    while (found := look(root, names)) is not None:
-        life, version = found
-        swap(root, names, version.tag(life), None)
+    """End the life of an object, whatever its version; one that has none is no problem, one that began since stays."""
+    ending: str | None = None
+    while (found := look(root, names)) is not None and ending in {None, found[0]}:
+        ending, version = found
+        swap(root, names, version.tag(ending), None)
     bury(root, names)
 
 

@@ -383,10 +383,10 @@ class TaskWorkspace(Workspace, Protocol):
 
 @runtime_checkable
 class Cautioned(Protocol):
-    """A coordination store that knows defects of the server it talks to."""
+    """A store, of data or for coordination, that knows what is to be said of the server or the place it talks to."""
 
     def caution(self) -> Answer[str]:
-        """Return a known defect of this server's version; blank: none."""
+        """Return a known defect of this server's version, or what this place is good for; blank: nothing."""
         ...
 
 

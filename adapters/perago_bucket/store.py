@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from io import BytesIO
 
-from perago_bucket import claims, commits, garbage, manifest, publish, record, staging, together
+from perago_bucket import claims, commits, garbage, manifest, mounts, publish, record, staging, together
 from perago_bucket.access import BucketSink, BucketSource, put
 from perago_bucket.answers import answer
 from perago_bucket.client import Connection, bucket
@@ -119,6 +119,11 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
             return Unknown(str(wrong))
         return probe(tried)
 
+    def caution(self) -> Answer[str]:
+        """Say what is to be known of a folder; of a bucket there is nothing to say."""
+        folder = self._connection.folder
+        return Done("" if folder is None else mounts.described(folder))
+
     def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:
         """Make the branch at a first commit that holds these files; a repository is there once it has a branch."""
 
@@ -177,7 +182,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
     ) -> Answer[int]:
         """Remove what nothing reaches and is older than so many seconds, except these commits; give how many.
 
-        What coordination on the same bucket has left goes too.
+        What coordination on the same bucket has left goes too, and what was never finished, which does not count.
         """
 
         def work() -> int:
@@ -187,6 +192,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
             going = (*garbage.unreached(place, kept, older_than), *garbage.unreached_values(beside, older_than))
             if not dry_run:
                 place.bucket.delete(going)
+                place.bucket.sweep(older_than)
             return len(going) + unfinished
 
         return answer(work)

@@ -11,7 +11,8 @@ import pytest
 from attrs import evolve
 
 from perago_bucket import BucketCoordination, BucketStore, Connection
-from perago_bucket.client import Bucket, bucket
+from perago_bucket.client import bucket
+from perago_bucket.objects import Objects
 from perago_conformance.suites.store import prepared
 from perago_conformance.support import (
     FIRST,
@@ -133,9 +134,9 @@ def test_what_is_written_but_not_entered_when_the_collector_comes_is_written_aga
     port = memory.port
     done(port.open_staging(MAIN, name, ref))
     stored = done(port.sink(MAIN, name).put("new.txt", BytesIO(b"new")))
-    swap, disturbed = Bucket.swap, threading.Event()
+    swap, disturbed = Objects.swap, threading.Event()
 
-    def interrupted(self: Bucket, key: str, tag: str, data: bytes) -> str | None:
+    def interrupted(self: Objects, key: str, tag: str, data: bytes) -> str | None:
         if self is bucket(memory.connection) and not disturbed.is_set():
             disturbed.set()
             other = BucketStore(evolve(memory.connection, timeout=2.0))
@@ -144,7 +145,7 @@ def test_what_is_written_but_not_entered_when_the_collector_comes_is_written_aga
 
     def watched(at: str) -> None:
         if at == moment:
-            monkeypatch.setattr(Bucket, "swap", interrupted)
+            monkeypatch.setattr(Objects, "swap", interrupted)
 
     watched("linking")
     done(port.sink(MAIN, name).link((stored,)))

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from perago_bucket import BucketStore, Connection
-from perago_bucket.client import Bucket, bucket
+from perago_bucket.client import bucket
 from perago_bucket.layout import TOGETHER
+from perago_bucket.objects import Objects
 from perago_conformance.suites.several_targets import SEVERAL, joint_attempt, joint_plan
 from perago_conformance.support import FIRST, done
 from perago_core.recovery import Mode
@@ -28,11 +29,11 @@ def deaths(monkeypatch: pytest.MonkeyPatch) -> Deaths:
     """Let every request that changes something be one at which its sender may die."""
     made = Deaths()
 
-    def mortal(_name: str, real: Any, self: Bucket, *words: Any) -> Any:  # noqa: ANN401  any request of the client
+    def mortal(_name: str, real: Any, self: Objects, *words: Any) -> Any:  # noqa: ANN401  any request of the client
         return made(partial(real, self, *words))
 
     for name in _CHANGES:
-        monkeypatch.setattr(Bucket, name, partialmethod(_through, name, getattr(Bucket, name), mortal))
+        monkeypatch.setattr(Objects, name, partialmethod(_through, name, getattr(Objects, name), mortal))
     return made
 
 
@@ -139,10 +140,10 @@ def test_several_targets_cost_six_requests_and_two_for_each(monkeypatch: pytest.
         return real(*words)
 
     for name in (*_CHANGES, "read"):
-        monkeypatch.setattr(Bucket, name, partialmethod(_through, name, getattr(Bucket, name), counted))
+        monkeypatch.setattr(Objects, name, partialmethod(_through, name, getattr(Objects, name), counted))
     done(store.port.publish(plan))
     assert len(made) == 6 + 2 * len(SEVERAL), made
 
 
-def _through(self: Bucket, name: str, real: Any, watch: Any, *words: Any) -> Any:  # noqa: ANN401  any request
+def _through(self: Objects, name: str, real: Any, watch: Any, *words: Any) -> Any:  # noqa: ANN401  any request
     return watch(name, real, self, *words)

@@ -81,7 +81,8 @@ def hidden_from_bodies(settings: Settings) -> tuple[str, ...] | None:
     obstacle = isolation.trouble()
     if obstacle is None:
         own, parts = settings.worker, (settings.store, settings.orchestrator, settings.coordination)
-        ours = (own.root, own.cache, own.trace, *(each.path for each in parts))
+        data = settings.store.folder
+        ours = (own.root, own.cache, own.trace, *(each.path for each in parts), *(() if data is None else (data,)))
         return isolation.hideable((*ours, *map(Path, own.hidden)))
     if settings.worker.isolation == "required":
         raise UserError(

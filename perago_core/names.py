@@ -147,13 +147,18 @@ def _last(text: str) -> str:
     return _slug(text).replace("-", "_")
 
 
-_MESSAGE = re.compile(r"(.+) attempt [0-9]+ \((.+)\)")
+_MESSAGE = re.compile(r"(?:Revert [^ ]+: )?(.+) attempt [0-9]+ \((.+)\)")
 _PUBLISHED = "Publish "
 
 
 def commit_message(logical_task: str, number: int, task_id: str) -> str:
     """Write the message of a staged commit: for people, and to know whom to ask about it."""
     return f"{logical_task} attempt {number} ({task_id})"
+
+
+def revert_message(reverted: str, logical_task: str, number: int, task_id: str) -> str:
+    """Write the message of a commit that undoes a publication: of the same task, whose claims say that it does."""
+    return f"Revert {reverted}: {commit_message(logical_task, number, task_id)}"
 
 
 def task_in(message: str) -> str | None:

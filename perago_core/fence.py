@@ -385,7 +385,8 @@ def _against_joining(case: Case, head: Commit) -> Decision | None:
             Classification.UNACCEPTED_IN_THE_WAY,
             f"what lies on {attempt.target} above {attempt.input} to be accepted",
             f"{between.unaccepted}, published by {between.owner} and not accepted after {between.waited:.0f} s",
-            f"See what became of {between.owner}: `perago retry` lets it finish and adopt what it has published.",
+            f"See what became of {between.owner}: `perago retry` lets it finish and adopt what it has published; once "
+            "its run has ended, `perago recover` reverts that.",
         )
     touched = [(path, landed.commit) for landed in between.commits for path in landed.touched]
     if not touched:

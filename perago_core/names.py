@@ -148,6 +148,7 @@ def _last(text: str) -> str:
 
 
 _MESSAGE = re.compile(r"(?:Revert [^ ]+: )?(.+) attempt [0-9]+ \((.+)\)")
+_REVERT = re.compile(r"Revert [^ ]+: .+ attempt [0-9]+ \(.+\)")
 _PUBLISHED = "Publish "
 
 
@@ -159,6 +160,13 @@ def commit_message(logical_task: str, number: int, task_id: str) -> str:
 def revert_message(reverted: str, logical_task: str, number: int, task_id: str) -> str:
     """Write the message of a commit that undoes a publication: of the same task, whose claims say that it does."""
     return f"Revert {reverted}: {commit_message(logical_task, number, task_id)}"
+
+
+def says_revert(message: str) -> bool:
+    """Return whether a commit says that it undoes a publication, by its own words or by the name it came from."""
+    words = message.partition("\n")[0]
+    named = _OURS.fullmatch(words.removeprefix(_PUBLISHED))
+    return _REVERT.fullmatch(words) is not None or (named is not None and _RECOVERY.fullmatch(named[1]) is not None)
 
 
 def task_in(message: str) -> str | None:

@@ -152,10 +152,17 @@ class Store(Protocol):
         """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
         ...
 
-    def claim(self, claim: Claim) -> Answer[Claim]:
-        """Create the attempt's claim if absent and, on an atomic store, raise the task's claim strictly upward.
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit, on a staging name, the content before the commit it stands at: that of its first parent.
 
-        ``Done`` carries the claim that stands, which may be somebody else's.
+        Published, it undoes that commit and nothing else. ``None`` says that it changed nothing.
+        """
+        ...
+
+    def claim(self, claim: Claim) -> Answer[Claim]:
+        """Create the claim if there is none of its ``key`` and, on an atomic store, raise the task's by its ``rank``.
+
+        Strictly upward. ``Done`` carries the claim that stands, which may be somebody else's.
         """
         ...
 
@@ -420,6 +427,7 @@ PORT_CALLS: Mapping[str, Mapping[str, str]] = {
         "since": "head",
         "open_staging": "stage",
         "commit": "stage",
+        "revert": "stage",
         "drop": "stage",
         "claim": "claim",
         "read_claim": "claim",

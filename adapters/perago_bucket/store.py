@@ -74,6 +74,10 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
         """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
         return answer(lambda: staging.commit(self._place(target.repository), target, name, message))
 
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit, on a staging name, the content before the commit it stands at."""
+        return answer(lambda: staging.revert(self._place(target.repository), target, name, message))
+
     def claim(self, claim: Claim) -> Answer[Claim]:
         """Create the attempt's claim if absent and raise the task's claim strictly upward."""
         return answer(lambda: claims.make(self._place(claim.target.repository), claim))

@@ -209,7 +209,7 @@ def test_every_call_gives_one_of_the_three_answers(port: str) -> None:
 def test_no_port_is_forgotten() -> None:
     assert {port: len(methods) for port, methods in PORT_CALLS.items()} == {
         "orchestrator": 4,
-        "store": 13,
+        "store": 14,
         "workspace": 5,
         "coordination": 7,
     }
@@ -225,7 +225,7 @@ def test_only_publishing_is_charged_to_the_target() -> None:
 @pytest.mark.clause("R-30")
 def test_every_call_has_exactly_two_failpoints() -> None:
     """R-30: generated from the ports, one before and one after."""
-    assert len(CATALOGUE) == 58
+    assert len(CATALOGUE) == 60
     assert set(CATALOGUE) == {
         Failpoint(port, method, edge) for port, methods in PORT_CALLS.items() for method in methods for edge in Edge
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from perago_core.values import Target
+from perago_core.values import SHARING, Target
 from perago_worker.api.errors import UserError
 from perago_worker.api.registry import Registry
 from perago_worker.bodies import isolation
@@ -21,6 +21,7 @@ from perago_worker.folders.workspace import Limits, LocalWorkspace, NoteListener
 from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.ops.retention import ClaimCollector, LedgerCollector
+from perago_worker.ops.revert import Reverter, shared_targets
 from perago_worker.ops.run_branches import sweep_run_branches
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.pipelines.run_tasks import run_tasks
@@ -183,6 +184,9 @@ def _assembled(
             drain_limit=own.drain_limit,
             membership=membership,
             trouble=Readiness(stack, targets_of(settings)).trouble,
+            sweep=Reverter(
+                stack, shared_targets(settings, tasks) if node.backing in SHARING else ()
+            ).collect_now_and_then,
         )
         bodies.warm()
         if lookout is not None:

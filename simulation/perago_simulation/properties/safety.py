@@ -9,7 +9,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 from perago_core.value import Value
-from perago_simulation.world.history import chain, commit
+from perago_simulation.world.history import absent, chain, commit
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, Task, World, maintains, removed_by_strangers
 
@@ -71,6 +71,8 @@ def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
     for _, ref in accepted(world):
         if ref not in chain(world.head) and ref not in removed_by_strangers(world):
             return f"accepted {ref} is not on the branch any more; the head is {world.head}"
+        if ref[0] != "N" and ref in absent(world.head):
+            return f"accepted {ref} was reverted; the head is {world.head}"
     return None
 
 
@@ -113,7 +115,7 @@ def _above_accepted(setting: Setting, world: World) -> list[str]:
     if base in removed_by_strangers(world):  # nothing can be above what is not there, and it was not we who took it off
         return []
     above = branch[: branch.index(base)] if base in branch else branch
-    return [ref for ref in above if not ref.startswith("F")]
+    return [ref for ref in above if not ref.startswith("F") and ref not in absent(world.head)]
 
 
 def _clean_history(_setting: Setting, world: World) -> str | None:
@@ -121,7 +123,8 @@ def _clean_history(_setting: Setting, world: World) -> str | None:
     for source, ref in accepted(world):
         between = chain(ref)[1:]
         between = between[: between.index(source)] if ref != source and source in between else ()
-        strange = [each for each in between if each not in refs and not each.startswith("F")]
+        gone = absent(ref)
+        strange = [each for each in between if each not in refs and not each.startswith("F") and each not in gone]
         if strange:
             return f"accepted {ref} stands on {_list(strange)}, which nobody accepted"
     return None

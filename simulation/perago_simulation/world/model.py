@@ -16,6 +16,7 @@ from perago_core.attempt import messages as m
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import Step
 from perago_core.values import Attempt
+from perago_simulation.machines.conversations import Conversations
 from perago_simulation.world import bodies, strangers
 from perago_simulation.world.effects import (
     EFFECTS,
@@ -80,6 +81,8 @@ class Model:
         self.store = store or Store()
         #: The rows of the table that have fired so far.
         self.fired: set[str] = set()
+        #: What recoveries have said so far.
+        self.talks = Conversations()
         self.step = lru_cache(maxsize=None)(self._fire)
         # Asked of the setting: a step that asked the world would depend on more than its own execution.
         self._troubled = any(getattr(setting, name) for name in TROUBLES)

@@ -77,8 +77,8 @@ def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
 
 
 def _one_abandoned_tip(setting: Setting, world: World) -> str | None:
-    """Beside another workflow the branch is not its own: what lies above may be the other's, so it is not judged."""
-    if setting.abreast:
+    """Judged where the branch is a workflow's own."""
+    if _others_write(setting):
         return None
     ours = _above_accepted(setting, world)
     return f"more than one commit above what was accepted: {_list(ours)}" if len(ours) > 1 else None
@@ -92,10 +92,19 @@ def _clean_tip(setting: Setting, world: World) -> str | None:
     what lies above is the one abandoned publication that S-02 allows.
     """
     done = {task.step for task in _newest(setting, world) if task.status is COMPLETED}
-    if setting.abreast or len(done) < setting.steps:
+    if _others_write(setting) or len(done) < setting.steps:
         return None
     ours = _above_accepted(setting, world)
     return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None
+
+
+def _others_write(setting: Setting) -> bool:
+    """Return whether what lies above what was accepted may be another workflow's, and be there rightly.
+
+    Side by side it may; in sequence where scopes are declared. Counterexample: one publishes and is given up; the next
+    starts at the commit below, changes nothing, and is done with its input.
+    """
+    return setting.abreast or (bool(setting.scopes) and setting.workflows > 1)
 
 
 def _newest(setting: Setting, world: World) -> list[Task]:

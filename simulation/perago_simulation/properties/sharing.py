@@ -12,6 +12,8 @@ from perago_simulation.world.state import COMPLETED, World, scope_of
 def _publications(setting: Setting, world: World) -> list[tuple[str, str, tuple[str, ...]]]:
     """Return every accepted publication of a task with a scope: what it was made from, its ref, what it depends on."""
     found: list[tuple[str, str, tuple[str, ...]]] = []
+    if not setting.scopes:
+        return found
     for task in world.tasks:
         scope = scope_of(setting, task.step)
         if (

@@ -15,11 +15,12 @@ from perago_core.driver import Ports, drive
 from perago_core.names import staging_name
 from perago_core.ports import Sink, Source, Store, Workspace
 from perago_core.results import Outcome
-from perago_core.values import Attempt, Backing, CommitRef, Target
+from perago_core.values import Attempt, Backing, CommitRef, Scope, Target
 from perago_local.git.store import GitStore
 from perago_simulation.ports import SimulatedWorld
 from perago_spark import ReadPlace, SparkWorkspace, WritePlace
-from perago_spark.api.datasets import DatasetScope, SparkDatasets
+from perago_spark.api.datasets import SparkDatasets
+from perago_spark.api.scope import DatasetScope
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,9 +137,11 @@ class Lake:
 # ---- Data sets as a body has them, in this process: each task reads the head, and what it wrote becomes the head.
 
 
-def datasets(spark: SparkSession, lake: Lake, at: CommitRef, *, maintenance: bool = False) -> SparkDatasets:
+def datasets(
+    spark: SparkSession, lake: Lake, at: CommitRef, *, maintenance: bool = False, declared: Scope | None = None
+) -> SparkDatasets:
     """Return the data sets of a task that reads this commit; its staging name begins at the first write."""
-    given = DatasetScope(f"run-{lake.names}", lake.source(at), "", read_only=False, maintenance=maintenance, commit=at)
+    given = DatasetScope(f"run-{lake.names}", lake.source(at), "", False, maintenance, at, declared)  # noqa: FBT003  it writes
     return SparkDatasets(spark, given, lambda: lake.stage(at), commits=lambda base, under: lake.above(base, at, under))
 
 
@@ -151,9 +154,9 @@ class TaskRunner:
         self.at = lake.head
 
     @contextmanager
-    def task(self, *, maintenance: bool = False) -> Generator[SparkDatasets]:
+    def task(self, *, maintenance: bool = False, declared: Scope | None = None) -> Generator[SparkDatasets]:
         """Run a task; if it ends well and has changed something, its commit is what the next one reads."""
-        ws = datasets(self.spark, self.lake, self.at, maintenance=maintenance)
+        ws = datasets(self.spark, self.lake, self.at, maintenance=maintenance, declared=declared)
         yield ws
         assert ws.unfinished == ()
         if ws.changed:

@@ -20,8 +20,9 @@ from perago_core.values import Attempt, CommitRef
 from perago_local.coordination import SqliteCoordination
 from perago_local.git.store import GitStore
 from perago_spark import DatasetError, SparkTask, SparkWorkspace, WarmBodies
-from perago_spark.api.datasets import DatasetScope, SparkDatasets
+from perago_spark.api.datasets import SparkDatasets
 from perago_spark.api.external import external
+from perago_spark.api.scope import DatasetScope
 from perago_worker import dataset
 from perago_worker.api.dataset import DatasetNotFoundError
 from perago_worker.ops.inputs import forget_inputs, pin_with

@@ -43,6 +43,7 @@ from perago_spark.api.checks import Rows
 from perago_spark.api.columns import without
 from perago_spark.api.external import External
 from perago_spark.api.gates import Gate
+from perago_spark.api.scope import DatasetScope
 from perago_spark.api.upsert import upsert
 from perago_spark.diagnosis.failures import explained
 from perago_spark.errors import DatasetError, value_or_raise
@@ -53,7 +54,7 @@ from perago_spark.format.schema import check_append, merged_schema, plain_schema
 from perago_spark.format.seal import dataset_of, discrepancy, tree_digest
 from perago_spark.source.options import FORMAT, ReadPlace, StreamPlace, WritePlace, text_options
 from perago_spark.streams.changes import At, unread
-from perago_spark.streams.checkpoint import Checkpoint, checkpoint_folder
+from perago_spark.streams.checkpoint import Checkpoint
 from perago_spark.tables.kinds import TABLES, made_table, table_kind
 from perago_spark.tables.table import Table, TableWrite
 
@@ -109,21 +110,6 @@ class QueryRun:
     name: str
     batches: int
     total: int
-
-
-@frozen
-class DatasetScope:
-    """What a body may touch: its execution, the commit it reads, and the prefix it may write below.
-
-    ``maintenance``: it may only write what leaves the content as it is (H-11). ``commit``: the name of what it reads.
-    """
-
-    execution: str
-    source: Source
-    prefix: str
-    read_only: bool
-    maintenance: bool = False
-    commit: str = ""
 
 
 def _no_history(base: str, _folder: str) -> Sequence[At]:
@@ -182,7 +168,7 @@ class SparkDatasets:
         known = (condition(column, operation, _values(value)) for column, operation, value in wanted)
         place = ReadPlace(
             self._scope.source,
-            layout.folder(self._scope.prefix, name),
+            self._scope.readable(name),
             None if columns is None else tuple(columns),
             tuple(each for each in known if each is not None),
             self._described(schema),
@@ -239,7 +225,7 @@ class SparkDatasets:
             return self._write_table(name, frame, lambda table: table.write(frame, change), rows, kind=format)
         _check_choice(mode, format, via)
         self._refuse_maintenance(name)
-        folder = layout.folder(self._scope.prefix, name)
+        folder = self._scope.writable(name)
         with self._writing(name):
             by_partition = mode == "overwrite_partitions" or (
                 mode == "overwrite" and bool(partition_by) and self._is_dynamic()
@@ -338,7 +324,7 @@ class SparkDatasets:
         A frame with two rows of one key, or with a row without a key, is refused. Doing it again changes nothing.
         ``values`` of what is returned has ``given`` and ``replaced``, the numbers of rows.
         """
-        known = dataset_of(self._scope.source, layout.folder(self._scope.prefix, name))
+        known = dataset_of(self._scope.source, self._scope.writable(name))
         before = self.read(name) if known else None
         if known.seals:
             schema = plain_schema(frame.schema.json())
@@ -385,7 +371,7 @@ class SparkDatasets:
         The first run of a query reads all there is. A data set that was compacted meanwhile is read on; one whose rows
         were replaced or removed is refused.
         """
-        folder = layout.folder(self._scope.prefix, name)
+        folder = self._scope.readable(name)
         try:
             self._activate()
             known = self._checkpoint(query)
@@ -403,8 +389,7 @@ class SparkDatasets:
         """
         self._refuse_maintenance(name)
         with self._only_once(name):
-            self._refuse_read_only(name)
-            place = self._place(layout.folder(self._scope.prefix, name), tuple(partition_by))
+            place = self._place(self._scope.writable(name), tuple(partition_by))
         self._targets[name] = place
         self._unfinished.add(name)
         return place.options()
@@ -417,7 +402,6 @@ class SparkDatasets:
         all; the next run goes on from there. Sinks that write elsewhere are outside.
         """
         self._refuse_maintenance(name)
-        self._refuse_read_only(name)
         if name in self._ran or f"query {name}" in self._unfinished:
             # The batches of a run that failed are in the outputs already, and would be there twice.
             raise DatasetError(f"one run of query {name!r} in a task", "another one before it", "Let the body raise")
@@ -447,7 +431,7 @@ class SparkDatasets:
 
     def compact(self, name: str, *, file_bytes: int = FILE_BYTES) -> Written:
         """Rewrite a data set into files of about this size; leave it as it is if that would not make them fewer."""
-        folder = layout.folder(self._scope.prefix, name)
+        folder = self._scope.writable(name)
         if name in self._written or name in self._unfinished:
             # It would put the rows of the input back.
             raise DatasetError(f"a data set this body has not written: {name!r}", "a write of it", "Compact it alone")
@@ -470,7 +454,7 @@ class SparkDatasets:
 
     def rows(self, name: str) -> int:
         """Count the rows of a data set in the input commit, from its seals; 0 if there is none. Reads no data."""
-        before = dataset_of(self._scope.source, layout.folder(self._scope.prefix, name))
+        before = dataset_of(self._scope.source, self._scope.readable(name))
         if before and not before.seals:
             raise DatasetError(f"a data set with seals: {name!r}", "files without one", "Count it with read().count()")
         return sum(each.rows for each in before.seals)
@@ -496,7 +480,6 @@ class SparkDatasets:
     @contextmanager
     def _writing(self, name: str) -> Generator[None]:
         """Count the data set as unfinished until its write has succeeded."""
-        self._refuse_read_only(name)
         self._unfinished.add(name)
         try:
             yield
@@ -504,7 +487,7 @@ class SparkDatasets:
             raise explained(error) from error
         self._unfinished.discard(name)
         if self._written[name].changed:
-            self._changed.add(layout.folder(self._scope.prefix, name))
+            self._changed.add(self._scope.writable(name))
 
     @contextmanager
     def _only_once(self, name: str) -> Generator[None]:
@@ -549,12 +532,6 @@ class SparkDatasets:
             raise DatasetError(f"{_CODEC} of {', '.join(_CODECS)}", repr(wanted), "Choose one, or write via='native'")
         return _CODECS[wanted]
 
-    def _refuse_read_only(self, name: str) -> None:
-        if self._scope.read_only:
-            raise DatasetError(
-                "a task that may write", f"a write of {name!r} in a read-only one", "Declare it writable"
-            )
-
     def _commit(self, commit: str) -> Source:
         ((_name, source),) = self._commits(commit, "")
         return source
@@ -570,7 +547,7 @@ class SparkDatasets:
                 "Set spark.master to local[*], or read with ws.read",
             )
         if query not in self._checkpoints:
-            folder = checkpoint_folder(self._scope.prefix, query)
+            folder = self._scope.checkpoint(query)
             place = Path(tempfile.mkdtemp(prefix=f"stream-{query}-"))
             self._checkpoints[query] = Checkpoint(self._scope.source, folder, place)
         return self._checkpoints[query]
@@ -603,7 +580,7 @@ class SparkDatasets:
         self, name: str, frame: DataFrame, change: Callable[[Table], None], rows: Rows | None, *, kind: str | None
     ) -> Written:
         self._refuse_maintenance(name)
-        folder = layout.folder(self._scope.prefix, name)
+        folder = self._scope.writable(name)
         with self._writing(name):
             self._activate()
             table = self._table(folder, kind)

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from attrs import asdict, field, frozen
 
 from perago_core.ports import Sink, Source
-from perago_spark.api.datasets import DatasetScope
+from perago_spark.api.scope import DatasetScope
 
 _LENGTH: Final = struct.Struct(">Q")
 #: Bytes of a message: a result may have megabytes, and JSON may write each of them as six.

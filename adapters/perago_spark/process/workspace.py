@@ -19,7 +19,7 @@ from perago_core.attempt.messages import BodyDone, BodyEvent, BodyFailed, Stagin
 from perago_core.errors import one_line
 from perago_core.ports import Sink, Source
 from perago_core.values import Attempt, CommitRef, Content, Landed, Operation
-from perago_spark.api.datasets import DatasetScope
+from perago_spark.api.scope import DatasetScope
 from perago_spark.errors import SparkUnavailableError
 from perago_spark.format.seal import content_of, discrepancy, tree_digest
 from perago_spark.process.messages import (
@@ -141,7 +141,15 @@ class SparkWorkspace:
         source = self._store.read(attempt.target.repository, attempt.input)
         read_only = attempt.read_only or execution.task.read_only
         maintenance = attempt.operation is Operation.MAINTENANCE
-        scope = DatasetScope(attempt.execution, source, execution.task.prefix, read_only, maintenance, attempt.input)
+        scope = DatasetScope(
+            attempt.execution,
+            source,
+            execution.task.prefix,
+            read_only,
+            maintenance,
+            attempt.input,
+            attempt.scope,
+        )
         body.send(RunTask(execution.task.body, execution.params, scope, execution.session))
         self._follow(execution, body)
         return self._wait(attempt, execution, body)

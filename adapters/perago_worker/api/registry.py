@@ -12,7 +12,7 @@ from attrs import evolve
 
 from perago_core.values import OnConflict
 from perago_worker.api.errors import TaskDefinitionError, said
-from perago_worker.api.task import TaskDefinition, definition_of, require_folder
+from perago_worker.api.task import TaskDefinition, check_scope, definition_of
 from perago_worker.config.settings import PipelineSettings, Settings
 
 
@@ -93,7 +93,7 @@ def _with_scope(definition: TaskDefinition, pipeline: PipelineSettings) -> TaskD
         workspace=evolve(workspace, reads=reads, writes=writes),
         on_conflict=OnConflict(pipeline.on_conflict or definition.on_conflict),
     )
-    require_folder(shared)
+    check_scope(shared)
     return shared
 
 

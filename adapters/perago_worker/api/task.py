@@ -75,14 +75,15 @@ def _folders(given: Sequence[str]) -> tuple[str, ...]:
 
 @frozen
 class Workspace:
-    """The part of the branch a task works on, as a local folder. Nothing outside the prefix is seen or changed.
+    """The part of the branch a task works on, a folder or data sets. Nothing outside its prefix is seen or changed.
 
     ``read_only``: the task fails if the folder is not afterwards what it was. ``pre`` is checked before the body and a
     violation is terminal (S-36); ``post`` is checked after it, and a violation fails the attempt.
 
-    ``reads`` and ``writes``: folders of the branch. Who declares them shares the branch with others that do: it sees
-    these and nothing else, a change anywhere but in ``writes`` fails the attempt, and it is published also onto what
-    others have published since, as long as none of these was changed. What is written may be read as well.
+    ``reads`` and ``writes``: folders or data sets, from the root of the branch. Who declares them shares the branch
+    with others that do: it sees these and nothing else, a change anywhere but in ``writes`` fails the attempt, and it
+    is published also onto what others have published since, as long as none of these was changed. What is written may
+    be read as well. The checkpoint of a stream is a folder to be written, too: ``_streams/NAME`` below the prefix.
     ``targets``: names from ``[targets]`` of perago.toml. The whole branch of each is a folder of that name in the
     workspace, as it is when the attempt begins, and what the body changes there is published to it: in one step with
     all the others, or not at all.
@@ -259,19 +260,19 @@ def task(
             on_abandoned=OnAbandoned(on_abandoned),
             on_conflict=OnConflict(on_conflict),
         )
-        require_folder(definition)
+        check_scope(definition)
         setattr(function, _MARK, definition)
         return function
 
     return declare
 
 
-def require_folder(definition: TaskDefinition) -> None:
-    """Raise ``TaskDefinitionError`` unless what is declared to be read and written can be kept to: on a folder."""
-    if definition.scope is not None and definition.signature.kind != FOLDER:
+def check_scope(definition: TaskDefinition) -> None:
+    """Raise ``TaskDefinitionError`` unless what is declared to be read and written can be kept to."""
+    if definition.scope is not None and definition.operation is Operation.MAINTENANCE:
         raise TaskDefinitionError(
-            f"task {definition.name!r}: reads and writes want a workspace that is a folder, of which a body sees only "
-            "what it declares; found another one. Leave them out"
+            f"task {definition.name!r}: reads and writes want a logical operation, whose work may be joined onto that "
+            "of others; found 'maintenance'. Leave operation out: compact() is for logical tasks as well"
         )
 
 

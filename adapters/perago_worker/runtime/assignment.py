@@ -28,8 +28,8 @@ from perago_core.contract import (
 from perago_core.ports import Assignment
 from perago_core.values import CommitRef, OnAbandoned, OnConflict, Operation, Scope, Target
 from perago_worker.api.errors import InputError
-from perago_worker.api.signature import FOLDER
 from perago_worker.api.task import TaskDefinition
+from perago_worker.runtime.internal_tasks import StoreWorkspace
 
 #: How callers of an earlier generation spell ``refType``.
 _OLD_REF_TYPE = "ref_type"
@@ -166,7 +166,7 @@ def attempt_input(assignment: Assignment, definition: TaskDefinition) -> Attempt
         on_abandoned=definition.on_abandoned,
         scope=definition.scope,
         on_conflict=definition.on_conflict,
-        movable=definition.signature.kind == FOLDER,
+        movable=definition.signature.kind != StoreWorkspace.perago_workspace,
     )
 
 

@@ -94,13 +94,20 @@ class Disk:
                 except IsADirectoryError:
                     versions.end(self._root, names)
                     remove_if_empty(folder, names[-1])
-            if len(names) > 1:
-                with suppress(FileNotFoundError), self._root.at(names[:-2]) as above:
-                    remove_if_empty(above, names[-2])
+            self._remove_empty(names[:-1])
 
     def sweep(self, older_than: float) -> None:
         """Remove what the killed have left aside more than so many seconds ago, and at least an hour."""
         self._root.sweep(older_than)
+
+    def _remove_empty(self, names: tuple[str, ...]) -> None:
+        """Remove a folder that is empty, and those around it that are then."""
+        with suppress(FileNotFoundError):
+            while names:
+                with self._root.at(names[:-1]) as above:
+                    if not remove_if_empty(above, names[-1]):
+                        return
+                names = names[:-1]
 
     def _opened(self, names: tuple[str, ...]) -> int | None:
         """Open a file that was written once; ``None``: there is none, or it is of another kind."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
@@ -154,11 +155,12 @@ class Root:
 
 
 def _changed(folder: int, name: str) -> float:
-    """Return when a file or folder changed last; one that is gone just did."""
+    """Return when a file or folder changed last; what is neither, or is gone, has no such time."""
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return inf
+    return found.st_mtime if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else inf
 
 
 def clear(folder: int, name: str) -> None:
@@ -189,10 +191,13 @@ def names_in(folder: int) -> list[str]:
     return os.listdir(folder)
 
 
-def remove_if_empty(folder: int, name: str) -> None:
-    """Remove a folder unless something is in it, or it is gone."""
-    with suppress(OSError):
+def remove_if_empty(folder: int, name: str) -> bool:
+    """Remove a folder unless something is in it, or it is gone; say whether it was removed."""
+    try:
         os.rmdir(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True
 
 
 def names_of(key: str) -> tuple[str, ...]:

@@ -43,6 +43,10 @@ _HEADER_LENGTH = 64
 _PART = 1 << 20
 
 
+class OvertakenError(OSError):
+    """A version was made, and when its maker looked back, what it was to replace was gone: nobody knows."""
+
+
 @frozen
 class Version:
     """One version as it was read. ``data``: ``None`` if it is the last, after which there is no object."""
@@ -153,7 +157,7 @@ def swap(root: Root, names: Sequence[str], tag: str, data: bytes | None) -> str 
             f"{'/'.join(names)} was replaced, and when we looked back what we had replaced was gone: others have gone "
             "on since, or had gone on before"
         )
-        raise OSError(message)
+        raise OvertakenError(message)
     return f"{life}.{number + 1}.{nonce}"
 
 
@@ -172,7 +176,8 @@ def end(root: Root, names: Sequence[str]) -> None:
     ending: str | None = None
     while (found := look(root, names)) is not None and ending in {None, found[0]}:
         ending, version = found
-        swap(root, names, version.tag(ending), None)
+        with suppress(OvertakenError):  # whoever buries what we ended takes away what we look back at
+            swap(root, names, version.tag(ending), None)
     bury(root, names)
 
 

@@ -132,15 +132,21 @@ def _by_name(commit: Commit, newest: Claim, name: str, nonce: str) -> Talk[Commi
         reverts=commit.ref,
         turn=newest.turn + 1,
     )
-    stood: Answer[Claim | None] = yield from call(Store.claim, claim)
-    if isinstance(stood, Unknown):
-        stood = yield from call(Store.read_claim, claim)
-    if not isinstance(stood, Done):
-        return stood
-    if stood.value != claim:
+    stands = yield from _claimed(claim)
+    if not isinstance(stands, Done):
+        return stands
+    if stands.value != claim:
         return NotDone(f"somebody else has claimed {task} meanwhile")
     quiet = yield from _taken_over(claim, name)
     return quiet if not isinstance(quiet, Done) else (yield from _observed(commit, claim, name))
+
+
+def _claimed(claim: Claim) -> Talk[Claim | None]:
+    """Make the claim and give the one that stands; without an answer, the one that is found to."""
+    made = yield from call(Store.claim, claim)
+    if isinstance(made, Unknown):
+        return (yield from call(Store.read_claim, claim))
+    return Done(made.value) if isinstance(made, Done) else made
 
 
 def _taken_over(claim: Claim, name: str) -> Talk[None]:

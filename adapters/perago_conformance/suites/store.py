@@ -552,7 +552,7 @@ def test_a_recoverys_claim_is_above_its_attempt_and_below_the_next(store: StoreH
     assert {attempt, first, second, following} <= set(listed)
 
 
-def test_nothing_is_reverted_that_is_not_there_or_has_nothing_before_it(store: StoreHarness) -> None:
+def test_a_name_that_is_not_there_reverts_nothing(store: StoreHarness) -> None:
     ref = store.create(MAIN, FIRST)
     attempt = attempt_at(ref, backing=Backing.ATOMIC)
     refused(store.port.revert(MAIN, attempt.staging_name, "Revert"))

@@ -118,7 +118,9 @@ def reverts_of(stack: Stack, target: Target, claims: tuple[Claim, ...]) -> Answe
     if not isinstance(head, Done):
         return head
     found: dict[CommitRef, CommitRef] = {}
-    for ref in {claim.reverts for claim in claims if claim.reverts is not None} if head.value is not None else ():
+    if head.value is None:
+        return Done(found)
+    for ref in {claim.reverts for claim in claims if claim.reverts is not None}:
         above = stack.store.since(target.repository, ref, head.value.commit.ref, ())
         if not isinstance(above, Done):
             return above

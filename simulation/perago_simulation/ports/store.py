@@ -202,7 +202,10 @@ class SimulatedStore(Lake):
             return NotDone(wrong)
         repository = self.repositories[target.repository]
         branch = repository.branches[name]
-        before = repository.tree(repository.commits[branch.at].parents[0])
+        parents = repository.commits[branch.at].parents
+        if not parents:
+            return NotDone(f"{branch.at} is the first commit: there is nothing before it")
+        before = repository.tree(parents[0])
         if before == repository.tree(branch.at):
             return Done(None)
         made = repository.commit((branch.at,), before, message)

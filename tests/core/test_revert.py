@@ -318,7 +318,12 @@ def test_a_branch_that_is_missing_or_dirty_is_left_alone() -> None:
     missing = Answering(world.store(), "head", lambda *_: Done(None))
     assert run(unaccepted(TARGET), ports_with(world, store=missing)) == Done(None)
     assert isinstance(reverting(world, published, store=missing), NotDone)
-    dirty = Answering(world.store(), "head", lambda given, *_: Done(evolve(given.value, dirty=True)))
+
+    def soiled(given: Answer[Any], *_asked: object) -> Answer[Any]:
+        assert isinstance(given, Done)
+        return Done(evolve(given.value, dirty=True))
+
+    dirty = Answering(world.store(), "head", soiled)
     assert isinstance(reverting(world, published, store=dirty), NotDone)
     world.stranger(TARGET).reset(INPUT)
     gone = reverting(world, published)
@@ -437,10 +442,12 @@ def test_a_failed_attempt_is_told_what_became_of_what_it_was_to_adopt() -> None:
     world.orchestrator().workflow("wf-1").running = True
     again = attempt_of(world, "right", 2)
 
+    def over(given: Answer[Any], *_asked: object) -> Answer[Any]:
+        assert isinstance(given, Done)
+        return Done(evolve(given.value, workflow_running=False))
+
     def ended() -> None:
-        answering = Answering(
-            world.orchestrator(), "reload", lambda given, *_: Done(evolve(given.value, workflow_running=False))
-        )
+        answering = Answering(world.orchestrator(), "reload", over)
         assert isinstance(reverting(world, published, orchestrator=answering), Done)
 
     outcome = drive(again, world.ports(reached=at_call(5, ended)))

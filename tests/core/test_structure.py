@@ -78,7 +78,7 @@ STRINGS = {
 
 
 def test_a_publish_plan_is_made_by_the_fence_and_nowhere_else() -> None:
-    assert calls("PublishPlan") == {"fence.py": 2}
+    assert calls("PublishPlan") == {"fence.py": 3}
 
 
 def test_a_publish_plan_is_never_altered() -> None:
@@ -103,15 +103,15 @@ def test_recovery_compensates_in_one_place() -> None:
     assert calls("compensate") == uses("compensate") == {"recovery/run.py": 1}
 
 
-def test_the_call_that_moves_a_branch_is_made_in_two_places() -> None:
-    """The attempt publishes, recovery takes back. As a string it is only in the catalogue of calls."""
+def test_the_call_that_moves_a_branch_is_made_in_three_places() -> None:
+    """The attempt publishes, recovery takes back, and reverts where others publish too. As a string it is only in the catalogue of calls."""
     named = by_file(
         {
             path: sum(isinstance(node, ast.Attribute) and node.attr == "publish" for node in nodes(path))
             for path in TREES
         }
     )
-    assert named == {"attempt/run.py": 1, "recovery/run.py": 1}
+    assert named == {"attempt/run.py": 1, "recovery/run.py": 1, "revert.py": 1}
     assert literals("publish") == {"ports.py": 1}
 
 

@@ -80,13 +80,12 @@ def test_perago_recover_says_what_a_dead_writer_left_and_reverts_it(worker: Embe
 def test_who_looks_later_knows_that_it_was_reverted(worker: Embedded) -> None:
     workflow, published = _left_behind(worker)
     (task,) = next(view for view in worker.words.everything() if view.workflow_id == workflow).attempts
-    done = revert_unaccepted(worker.stack, MAIN)
-    assert done.by == worker.head()
+    assert revert_unaccepted(worker.stack, MAIN).by == (by := worker.head())
     shown = worker.project.perago("history", "lake/main", "--json").data
-    assert [each["reverted_by"] for each in shown[:2]] == [None, done.by]
-    assert f"reverted by {done.by[:12]}" in worker.project.perago("history", "lake/main", width=200).out
+    assert [each["reverted_by"] for each in shown[:2]] == [None, by]
+    assert f"reverted by {by[:12]}" in worker.project.perago("history", "lake/main", width=200).out
     explained = worker.project.perago("explain", task.task_id, width=400).out
-    assert f"{published[:12]}, which its task has published, was reverted by {done.by[:12]}" in explained
+    assert f"{published[:12]}, which its task has published, was reverted by {by[:12]}" in explained
     assert f"a recovery claimed the right to revert {published[:12]}" in explained
     verdict = verify(worker.stack, worker.words, MAIN)
     assert [each.kind for each in verdict.findings[:2]] == [Kind.REVERT, Kind.REVERTED]

@@ -15,6 +15,7 @@ from attrs import evolve
 from perago_core import revert
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
+from perago_core.revert import Unaccepted
 from perago_core.values import CommitRef, StagedRef, Target
 from perago_simulation.machines.conversations import Concluded
 from perago_simulation.world.history import commit, undone
@@ -48,8 +49,9 @@ def begin(model: Model, world: World) -> Moves:
     while isinstance(found := model.talks.next("look", answers, lambda: revert.unaccepted(TARGET)), Call):
         _, answer = _serve(model.setting, world, NOBODY, found)
         answers = (*answers, answer)
-    assert isinstance(found.value, Done)
-    seen = found.value.value
+    looked: Answer[Unaccepted | None] = found.value
+    assert isinstance(looked, Done)
+    seen = looked.value
     if seen is not None and not seen.stays:
         at = max(index for index, task in enumerate(world.tasks) if f"wf/step{task.step}" == seen.task)
         run = len(world.runs)

@@ -104,7 +104,10 @@ def test_recovery_compensates_in_one_place() -> None:
 
 
 def test_the_call_that_moves_a_branch_is_made_in_three_places() -> None:
-    """The attempt publishes, recovery takes back, and reverts where others publish too. As a string it is only in the catalogue of calls."""
+    """The attempt publishes, recovery takes back, and reverts where others publish too.
+
+    As a string it is only in the catalogue of calls.
+    """
     named = by_file(
         {
             path: sum(isinstance(node, ast.Attribute) and node.attr == "publish" for node in nodes(path))

@@ -16,7 +16,7 @@ from perago_core.ports import Store
 from perago_core.values import Backing, Claim, Commit, CommitRef, Head
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.liveness import heal
-from perago_simulation.properties.register import PROPERTIES
+from perago_simulation.properties.register import JUDGED
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
 
@@ -57,7 +57,7 @@ def of(backing: Backing, given: dict[str, Any], **more: Any) -> Setting:  # noqa
 def test_a_recovery_beside_reruns_and_other_workflows_keeps_every_promise(
     backing: Backing, given: dict[str, Any], more: dict[str, Any], worlds: int
 ) -> None:
-    found = explore(of(backing, given, **more), PROPERTIES)
+    found = explore(of(backing, given, **more), JUDGED)
     assert (found.complete, found.broken(), found.distinct) == (True, {}, worlds)
 
 
@@ -140,4 +140,4 @@ def test_each_part_is_needed_or_what_a_rerun_was_accepted_with_is_undone(
     without: Callable[[pytest.MonkeyPatch], None], backing: Backing, moves: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without(monkeypatch)
-    assert explore(Model(of(backing, RERUN)), PROPERTIES).broken()["S-01"] == moves
+    assert explore(Model(of(backing, RERUN)), JUDGED).broken()["S-01"] == moves

@@ -140,8 +140,8 @@ def settings(
     sharing = [backing for backing in backings if backing in SHARING]
     if not sharing or not shared:
         return alone
-    beside = st.builds(
-        lambda backing, more: setting(backing, **more), st.sampled_from(sharing), st.sampled_from(shared)
+    beside = st.sampled_from(shared).flatmap(
+        lambda more: st.sampled_from(sharing).map(lambda backing: setting(backing, **more))
     )
     return st.sampled_from((alone,) * 5 + (beside,)).flatmap(lambda each: each)
 

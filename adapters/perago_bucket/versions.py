@@ -33,7 +33,7 @@ from perago_bucket.folders import READING, Made, Root, names_in, step
 
 #: How many versions stay. Whoever sleeps between its replacement and its look back, while so many follow, cannot tell.
 KEPT = 8
-#: How often a reader begins again because what it had found was removed meanwhile.
+#: How often somebody begins again because others were faster.
 _ROUNDS = 100
 _TAG = re.compile(r"(@[0-9a-f]{16})\.([1-9][0-9]*)\.([0-9a-f]{32})")
 _LIFE = re.compile(r"@[0-9a-f]{16}")
@@ -174,11 +174,16 @@ def _is_followed(here: int, number: int, nonce: str, made: Made) -> bool:
 def end(root: Root, names: Sequence[str]) -> None:
     """End the life of an object, whatever its version; one that has none is no problem, one that began since stays."""
     ending: str | None = None
-    while (found := look(root, names)) is not None and ending in {None, found[0]}:
+    for _ in range(_ROUNDS):
+        found = look(root, names)
+        if found is None or ending not in {None, found[0]}:
+            bury(root, names)
+            return
         ending, version = found
         with suppress(OvertakenError):  # whoever buries what we ended takes away what we look back at
             swap(root, names, version.tag(ending), None)
-    bury(root, names)
+    message = f"{'/'.join(names)} could not be ended: {_ROUNDS} times somebody else replaced it first"
+    raise OSError(message)
 
 
 def bury(root: Root, names: Sequence[str]) -> None:

@@ -156,9 +156,9 @@ def _number(text: str) -> int:
 
 def _ladder(text: str) -> str:
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
-    worlds = sum(_number(each) for row in rows for each in row[-2].split("/"))
+    counts = [_number(each) for row in rows for each in row[-2].split("/")]
     fired = _one(r"\*\*(\d+) of the (\d+) rows\*\*", text)
-    told = f"{2 * len(rows)} complete explorations, {worlds:,} worlds"
+    told = f"{len(counts)} complete explorations, {sum(counts):,} worlds"
     return f"{told}; {fired[1]} of {fired[2]} rows of the attempt's table fire"
 
 

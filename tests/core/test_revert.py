@@ -13,7 +13,15 @@ from perago_core.dead_end import dead_end
 from perago_core.driver import drive, run
 from perago_core.failpoints import Failpoint
 from perago_core.fence import against_reverting
-from perago_core.names import commit_message, revert_message, task_in
+from perago_core.names import (
+    commit_message,
+    merge_message,
+    recovery_name,
+    revert_message,
+    says_revert,
+    staging_name,
+    task_in,
+)
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.revert import Unaccepted, revert, unaccepted
 from perago_core.sharing import begin_at, newest_accepted
@@ -299,6 +307,19 @@ def test_an_orchestrator_that_does_not_answer_leaves_it_as_it_is(number: int) ->
     assert world.branch_head() == published.ref
 
 
+def test_claims_that_cannot_be_listed_once_more_leave_it_as_it_is() -> None:
+    """With its own claim in place it asks again who has claimed; a rerun may be among them."""
+    world, published = abandoned()
+    before = len(claims_of(world))
+
+    def silent(given: object, *_asked: object) -> object:
+        return Unknown("no answer") if len(claims_of(world)) > before else given
+
+    store = Answering(world.store(), "claims", silent)
+    assert reverting(world, published, store=store) == Unknown("no answer")
+    assert world.branch_head() == published.ref
+
+
 @pytest.mark.parametrize("method", ["head", "claims"])
 def test_a_look_that_goes_unanswered_has_not_found_nothing(method: str) -> None:
     world, _ = abandoned()
@@ -434,6 +455,16 @@ def test_a_recoverys_claim_is_above_its_attempt_and_below_the_next() -> None:
 def test_a_revert_says_of_which_task_it_is() -> None:
     message = revert_message("c1", "wf/step", 3, "t7")
     assert task_in(message) == task_in(commit_message("wf/step", 3, "t7")) == "wf/step"
+
+
+def test_a_commit_says_that_it_reverts_by_its_words_or_by_the_name_it_came_from() -> None:
+    anchor = recovery_name(TARGET, "wf/step", 3, "t7", "nonce")
+    name = staging_name(TARGET, "wf/step", 3, 0, "t7", "run1")
+    assert says_revert(revert_message("c1", "wf/step", 3, "t7"))
+    assert says_revert(merge_message(anchor))
+    assert not any(
+        map(says_revert, (commit_message("wf/step", 3, "t7"), merge_message(name), "Revert something", "", "Publish x"))
+    )
 
 
 def test_a_failed_attempt_is_told_what_became_of_what_it_was_to_adopt() -> None:

@@ -60,7 +60,9 @@ _KNOWN: Final[Mapping[re.Pattern[str], DatasetError]] = {
             "one with",
             "Partition with ws.write(name, frame, partition_by=[...]); Spark has no such thing for data sources",
         ),
-        r"cancelled because SparkContext was shut down": DatasetError(
+        # Which of them is said depends on whether Java's end or the word of it comes first.
+        r"cancelled because SparkContext was shut down|Answer from Java side is empty"
+        r"|Error while (?:sending or receiving|obtaining a new communication channel)": DatasetError(
             "a Spark that lives until the job is done",
             "one that shut down in the middle of it, as it does when it runs out of memory (java.lang.OutOfMemoryError "
             "is then in the task's log)",

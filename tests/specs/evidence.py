@@ -113,6 +113,8 @@ def _table(figures: tuple[Figure, ...], pages: Mapping[str, Mapping[str, str]], 
         text = fresh.get(each.page) or (SPECS / each.page).read_text(encoding="utf-8")
         at = pages.get(each.page)
         when = "every test run" if at is None else f"{at['date']}, `{at['commit']}`"
+        if at is not None and "added" in at:  # measured later than the rest; goes when the whole page is measured anew
+            when += f"; {at['added']}"
         lines.append(f"| [{each.what}]({each.page}) | {each.read(text)} | `{each.command}` | {when} |")
     return "\n".join(lines) + "\n"
 

@@ -24,7 +24,7 @@ from perago_core.calls import Talk, call
 from perago_core.names import task_id_in
 from perago_core.ports import Orchestrator, Store
 from perago_core.results import Classification, Refusal
-from perago_core.sharing import Publication, publication
+from perago_core.sharing import Judged, Publication, publication
 from perago_core.values import Attempt, Backing, Commit, Operation, TaskStatus
 
 #: Refusals after which it is worth finding out whether they are for ever: the branch was not where it was expected.
@@ -90,34 +90,36 @@ def _what_stays(attempt: Attempt, above: tuple[Commit, ...]) -> Talk[tuple[str, 
         if any(commit.parents == (claim.parent,) and commit.tree == claim.tree for claim in claims.value):
             continue
         judged = yield from publication(attempt.target, commit, attempt.logical_task)
-        if isinstance(judged, Done) and judged.value[0] is Publication.STRANGERS:
+        if isinstance(judged, Done) and judged.value.kind is Publication.STRANGERS:
             judged = yield from _by_its_task(commit)
         if not isinstance(judged, Done):
             return judged
-        kind, whose = judged.value
-        if kind is Publication.ACCEPTED:
-            return Done((commit.ref, f"accepted from {whose}"))
-        if kind is Publication.STRANGERS:
+        found = judged.value
+        if found.kind is Publication.ACCEPTED:
+            return Done((commit.ref, f"accepted from {found.task}"))
+        if found.kind is Publication.REVERT:
+            return Done((commit.ref, f"which reverts {found.reverts} of {found.task}"))
+        if found.kind is Publication.STRANGERS:
             return Done((commit.ref, "somebody else's"))
     return Done(None)
 
 
-def _by_its_task(commit: Commit) -> Talk[tuple[Publication, str]]:
+def _by_its_task(commit: Commit) -> Talk[Judged]:
     """Ask about the task that a commit names, where its message does not lead to claims: a squash has words of its own.
 
     What a task has published and another attempt has adopted counts as unaccepted here, which only costs retries.
     """
     task_id = task_id_in(commit.message)
     if task_id is None:
-        return Done((Publication.STRANGERS, ""))
+        return Done(Judged(Publication.STRANGERS))
     reloaded = yield from call(Orchestrator.reload, None, task_id)
     if not isinstance(reloaded, Done):
         return reloaded
     snapshot = reloaded.value
     if snapshot is None:
-        return Done((Publication.STRANGERS, ""))
+        return Done(Judged(Publication.STRANGERS))
     done = snapshot.status is TaskStatus.COMPLETED and snapshot.result_ref == commit.ref
-    return Done((Publication.ACCEPTED if done else Publication.UNACCEPTED, f"task {task_id}"))
+    return Done(Judged(Publication.ACCEPTED if done else Publication.UNACCEPTED, f"task {task_id}"))
 
 
 def _refusal(attempt: Attempt, found: str) -> Refusal:

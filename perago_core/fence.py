@@ -30,7 +30,7 @@ to replace or to report, however equal its tree (``is_anothers``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import ClassVar, TypeAlias, assert_never
 
@@ -167,15 +167,28 @@ def published_by(commit: Commit, claim: Claim) -> bool:
     return claim.staged is not None and claim.staged in {commit.ref, *commit.parents[1:]}
 
 
+def reverted(commits: Iterable[Commit], claims: Iterable[Claim]) -> frozenset[CommitRef]:
+    """Name what was published by these claims' task and undone again by a commit among these: it counts as absent.
+
+    By commit facts alone, as what was published is: the commit carries what a recovery's claim says it undoes it with.
+    """
+    undoing = {claim.staged: claim.reverts for claim in claims if claim.reverts is not None}
+    carried = {ref for commit in commits for ref in (commit.ref, *commit.parents[1:])}
+    return frozenset(ref for staged, ref in undoing.items() if staged in carried)
+
+
 def adoptable_between(attempt: Attempt, claims: tuple[Claim, ...], between: Between | None) -> Adopted | None:
     """Give what the attempt's own task has left above its input, wherever that lies now, if its result is on record.
 
-    A no-op leaves nothing but its claim, and its place is its input, whatever came onto the branch since.
+    Not what was reverted: it is there no more, though its commit is. A no-op leaves nothing but its claim, and its
+    place is its input, whatever came onto the branch since.
     """
     others = [claim for claim in claims if claim.execution != attempt.execution and claim.result is not None]
     others.sort(key=lambda claim: claim.number, reverse=True)
-    for landed in () if between is None else between.commits or ():
-        for claim in others:
+    commits = () if between is None else between.commits or ()
+    gone = reverted((landed.commit for landed in commits), claims)
+    for landed in commits:
+        for claim in others if landed.commit.ref not in gone else ():
             if published_by(landed.commit, claim):
                 assert claim.result is not None
                 return Adopted(landed.commit.ref, landed.commit.tree, claim.result)
@@ -372,7 +385,8 @@ def _against_joining(case: Case, head: Commit) -> Decision | None:
             Classification.UNACCEPTED_IN_THE_WAY,
             f"what lies on {attempt.target} above {attempt.input} to be accepted",
             f"{between.unaccepted}, published by {between.owner} and not accepted after {between.waited:.0f} s",
-            f"See what became of {between.owner}: `perago retry` lets it finish and adopt what it has published.",
+            f"See what became of {between.owner}: `perago retry` lets it finish and adopt what it has published; once "
+            "its run has ended, `perago recover` reverts that.",
         )
     touched = [(path, landed.commit) for landed in between.commits for path in landed.touched]
     if not touched:
@@ -602,6 +616,45 @@ def together(plans: Sequence[PublishPlan]) -> PublishPlan:
     if len(along) != len(others):
         raise ValueError("targets go back in one step by the anchor of each, and one has none")
     return evolve(first, along=along) if along else first
+
+
+def against_reverting(
+    commit: Commit, claims: Iterable[Claim], tasks: Mapping[tuple[str, str], TaskSnapshot | None]
+) -> str | None:
+    """Say why a publication on a branch that several write to must stay; ``None``: nobody has accepted it, nor will.
+
+    Every attempt of its task counts, whoever published it: any of them may have adopted it. One that runs may yet.
+    """
+    if not any(published_by(commit, claim) for claim in claims if claim.reverts is None):
+        return "no claim says whose it is"
+    for (_, task_id), snapshot in tasks.items():
+        if snapshot is None:
+            return f"task {task_id} is forgotten, and nobody can say whether it was accepted"
+        if snapshot.status is TaskStatus.COMPLETED and snapshot.result_ref == commit.ref:
+            return f"it was accepted for task {task_id}"
+        if snapshot.status.is_open or snapshot.workflow_running:
+            return f"workflow {snapshot.workflow_id} goes on, and may adopt it"
+    return None
+
+
+def revert(claim: Claim, head: Head, name: str) -> PublishPlan:
+    """Plan what a recovery may do to a branch that several write to: join, onto its head, what undoes a publication.
+
+    Conditioned on the claim wherever a store knows claims: the next attempt of the task, which may adopt what is to be
+    undone, raises it. Elsewhere that attempt drops the name.
+    """
+    assert claim.staged is not None
+    return PublishPlan(
+        kind=PlanKind.MERGE,
+        target=claim.target,
+        expected=head.commit.ref,
+        commit=claim.staged,
+        condition=Condition.HEAD_AND_CLAIM,
+        name=name,
+        tree=claim.tree if head.commit.ref == claim.reverts else None,
+        claim=claim,
+        joins=True,
+    )
 
 
 def verified(plan: PublishPlan, published: Commit) -> bool:

@@ -147,13 +147,26 @@ def _last(text: str) -> str:
     return _slug(text).replace("-", "_")
 
 
-_MESSAGE = re.compile(r"(.+) attempt [0-9]+ \((.+)\)")
+_MESSAGE = re.compile(r"(?:Revert [^ ]+: )?(.+) attempt [0-9]+ \((.+)\)")
+_REVERT = re.compile(r"Revert [^ ]+: .+ attempt [0-9]+ \(.+\)")
 _PUBLISHED = "Publish "
 
 
 def commit_message(logical_task: str, number: int, task_id: str) -> str:
     """Write the message of a staged commit: for people, and to know whom to ask about it."""
     return f"{logical_task} attempt {number} ({task_id})"
+
+
+def revert_message(reverted: str, logical_task: str, number: int, task_id: str) -> str:
+    """Write the message of a commit that undoes a publication: of the same task, whose claims say that it does."""
+    return f"Revert {reverted}: {commit_message(logical_task, number, task_id)}"
+
+
+def says_revert(message: str) -> bool:
+    """Return whether a commit says that it undoes a publication, by its own words or by the name it came from."""
+    words = message.partition("\n")[0]
+    named = _OURS.fullmatch(words.removeprefix(_PUBLISHED))
+    return _REVERT.fullmatch(words) is not None or (named is not None and _RECOVERY.fullmatch(named[1]) is not None)
 
 
 def task_in(message: str) -> str | None:

@@ -152,10 +152,17 @@ class Store(Protocol):
         """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
         ...
 
-    def claim(self, claim: Claim) -> Answer[Claim]:
-        """Create the attempt's claim if absent and, on an atomic store, raise the task's claim strictly upward.
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit, on a staging name, the content before the commit it stands at: that of its first parent.
 
-        ``Done`` carries the claim that stands, which may be somebody else's.
+        Published, it undoes that commit and nothing else. ``None`` says that it changed nothing.
+        """
+        ...
+
+    def claim(self, claim: Claim) -> Answer[Claim]:
+        """Create the claim if there is none of its ``key`` and, on an atomic store, raise the task's by its ``rank``.
+
+        Strictly upward. ``Done`` carries the claim that stands, which may be somebody else's.
         """
         ...
 
@@ -383,10 +390,10 @@ class TaskWorkspace(Workspace, Protocol):
 
 @runtime_checkable
 class Cautioned(Protocol):
-    """A coordination store that knows defects of the server it talks to."""
+    """A store, of data or for coordination, that knows what is to be said of the server or the place it talks to."""
 
     def caution(self) -> Answer[str]:
-        """Return a known defect of this server's version; blank: none."""
+        """Return a known defect of this server's version, or what this place is good for; blank: nothing."""
         ...
 
 
@@ -420,6 +427,7 @@ PORT_CALLS: Mapping[str, Mapping[str, str]] = {
         "since": "head",
         "open_staging": "stage",
         "commit": "stage",
+        "revert": "stage",
         "drop": "stage",
         "claim": "claim",
         "read_claim": "claim",

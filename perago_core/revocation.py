@@ -45,18 +45,19 @@ class Revoked(Value):
 
 
 def revoke(
-    target: Target, own_task: str | None = None, number: int = 0, *, recovered: str | None = None
+    target: Target, own_task: str | None = None, number: int = 0, *, recovered: str | None = None, keep: str = ""
 ) -> Talk[Revoked]:
     """Drop every name by which somebody may move the target who has no right to, and say which stay.
 
     ``own_task`` and ``number``: whose older attempts go without asking, and whose others stay. Nobody's: ask about all.
     ``recovered``: a task whose publication is being taken back. The anchors of its recoveries are left alone: all of
-    them make the same movement, and two that dropped each other's would both fail.
+    them make the same movement, and two that dropped each other's would both fail. ``keep``: the name of who asks,
+    where it acts for a task that has ended.
     """
     listed = yield from charged(CHARGE, Store.staging_names, target.repository, target_prefix(target))
     if not isinstance(listed, Done):
         return listed
-    found = [name for name in listed.value if is_staging_name(name)]
+    found = [name for name in listed.value if is_staging_name(name) and name != keep]
     going: list[str] = []
     staying: list[str] = []
     tasks: dict[str | None, bool] = {None: True}

@@ -296,6 +296,10 @@ class Claim(Value):
 
     ``staged``: the commit it is about to publish, of a task that declares its scope. Published onto what others have
     published, it has another parent and another tree, and is known by the staged commit, which is its second parent.
+
+    ``reverts``: the publication that a recovery, and no attempt, is about to undo; ``staged`` undoes it. It acts for
+    the newest attempt that has claimed, and ``turn`` counts such recoveries: each is above that attempt and every
+    recovery before it, and below the next attempt.
     """
 
     target: Target = field(validator=a(Target))
@@ -308,6 +312,19 @@ class Claim(Value):
     tree: str | None = field(default=None, validator=maybe(text))
     result: str | None = field(default=None, validator=maybe(line), metadata=ADDED)
     staged: CommitRef | None = field(default=None, validator=maybe(text), metadata=DECLARED)
+    reverts: CommitRef | None = field(default=None, validator=maybe(text), metadata=DECLARED)
+    turn: int = field(default=0, validator=count, metadata=DECLARED)
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Return what orders the claims of a task: a store that knows claims raises them by this, strictly upward."""
+        return self.number, self.turn
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Return what no two claims of a task share; the deliveries of one attempt do: one of them publishes."""
+        own = (self.workflow_id, self.task_id)
+        return own if not self.turn else (*own, f"recovery {self.turn}")
 
 
 @frozen(cache_hash=True, repr=False)

@@ -6,13 +6,13 @@ whose commit one is that nobody accepted, the claims say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from itertools import pairwise
 
 from attrs import field, frozen
 
-from perago_core.fence import published_by
+from perago_core.fence import published_by, reverted
 from perago_core.value import Value, a, count, flag, line, many, text
 from perago_core.values import Claim, Commit, CommitRef, Target
 
@@ -24,6 +24,8 @@ class Kind(Enum):
     UNDER_WAY = "under way"
     KEPT = "never accepted, and kept by a person"
     UNACCEPTED = "never accepted"
+    REVERTED = "never accepted, and reverted"
+    REVERT = "the revert of what nobody accepted"
     STRANGER = "a stranger's"
     EARLIER = "before the first accepted result"
 
@@ -94,9 +96,14 @@ def judge(facts: Facts) -> Verdict:
     for before, after in pairwise(made):
         if places[after.ref] > places[before.ref]:
             broken.append(f"out of order: {after.ref} was accepted after {before.ref} and lies before it")
+    gone = reverted(facts.commits, facts.claims)
+    broken += [f"reverted: task {each.task_id} was accepted with {each.ref}" for each in there if each.ref in gone]
     oldest = max((places[each.ref] for each in there), default=-1)
     refs = {each.ref: each for each in (*there, *made)}
-    findings = tuple(_judged(facts, commit, refs, older=number > oldest) for number, commit in enumerate(facts.commits))
+    findings = tuple(
+        _reverted(facts, commit, gone) or _judged(facts, commit, refs, older=number > oldest)
+        for number, commit in enumerate(facts.commits)
+    )
     broken += [_unaccepted(facts, each, made) for each in findings if each.kind is Kind.UNACCEPTED]
     return Verdict(findings, (*broken, *_elsewhere(facts, places, made), *_twice(made)))
 
@@ -114,6 +121,14 @@ def _elsewhere(facts: Facts, places: Mapping[CommitRef, int], made: Iterable[Acc
         for ref, base in below.items()
         if places.get(base, -1) <= places[ref] and (base in places or facts.whole)
     )
+
+
+def _reverted(facts: Facts, commit: Commit, gone: Collection[CommitRef]) -> Finding | None:
+    """Judge what counts as absent: a publication that was reverted, and what reverts it."""
+    for claim in facts.claims:
+        if published_by(commit, claim) and (claim.reverts is not None or commit.ref in gone):
+            return Finding(commit, Kind.REVERTED if claim.reverts is None else Kind.REVERT, claim.logical_task)
+    return None
 
 
 def _judged(facts: Facts, commit: Commit, accepted: Mapping[CommitRef, Accepted], *, older: bool) -> Finding:

@@ -1,4 +1,4 @@
-"""Store and coordination port on plain object storage: S3 and what speaks it, Azure Blob Storage, Google Cloud."""
+"""Store and coordination port on plain object storage: S3 and what speaks it, Azure, Google Cloud; or in a folder."""
 
 from __future__ import annotations
 

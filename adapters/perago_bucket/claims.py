@@ -30,11 +30,11 @@ def make(place: Place, claim: Claim) -> Claim:
         if standing is not None and not immutable.is_of(standing.name, digest):
             return None, standing
         highest = _highest(entered.values())
-        if highest is not None and highest != standing and highest.number >= claim.number:
+        if highest is not None and highest != standing and highest.rank >= claim.rank:
             return None, highest
         if standing is not None:
             return None, standing
-        mine = Claimed(claim.number, immutable.keep(place, CLAIMS, data, claim))
+        mine = Claimed(claim.number, immutable.keep(place, CLAIMS, data, claim), claim.turn)
         return evolve(found, claims={**found.claims, task: {**entered, attempt: mine}}), mine
 
     return read(place, record.change(place, claim.target.branch, enter))
@@ -49,7 +49,7 @@ def standing(place: Place, claim: Claim) -> Claim | None:
 def of_task(place: Place, target: Target, logical_task: str) -> tuple[Claim, ...]:
     """List the claims of one task, oldest attempt first."""
     found = (read(place, each) for each in _entered(place, target, logical_task).values())
-    return tuple(sorted(found, key=lambda claim: (claim.number, claim.task_id)))
+    return tuple(sorted(found, key=lambda claim: (claim.rank, claim.task_id)))
 
 
 def every(place: Place) -> Iterator[Claim]:
@@ -94,7 +94,7 @@ def _highest_of(found: Record, claim: Claim) -> Claimed | None:
 
 
 def _highest(made: Iterable[Claimed]) -> Claimed | None:
-    return max(made, key=lambda each: each.number, default=None)
+    return max(made, key=lambda each: each.rank, default=None)
 
 
 def _entered(place: Place, target: Target, logical_task: str) -> dict[str, Claimed]:
@@ -104,7 +104,7 @@ def _entered(place: Place, target: Target, logical_task: str) -> dict[str, Claim
 
 def _attempt_key(claim: Claim) -> str:
     """Every delivery of an attempt shares it: one of them publishes."""
-    return key_of(claim.workflow_id, claim.task_id)
+    return key_of(*claim.key)
 
 
 def read(place: Place, made: Claimed) -> Claim:

@@ -1,4 +1,4 @@
-"""What lies where in the bucket, below its prefix.
+"""What lies where in the bucket, below its prefix; how a folder holds what changes is in ``versions``.
 
 =============================================  =========================================================================
 ``<repository>/branches/<branch>``             the record of a branch, the only thing that ever changes: see ``record``

@@ -47,10 +47,20 @@ class Name:
 
 @frozen
 class Claimed:
-    """A claim that was made: the number of its attempt, and the name under which it lies."""
+    """A claim that was made: the number of its attempt, the name under which it lies, and a recovery's turn."""
 
     number: int
     name: str
+    turn: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Return what orders the claims of a task."""
+        return self.number, self.turn
+
+    def written(self) -> list[object]:
+        """Return it as it is kept; an attempt's is what it has always been."""
+        return [self.number, self.name, *([self.turn] if self.turn else ())]
 
 
 @frozen
@@ -240,13 +250,17 @@ def _written(record: Record) -> bytes:
         "head": record.head,
         "names": {name: [at.at, at.tree] for name, at in record.names.items()},
         "claims": {
-            task: {attempt: [made.number, made.name] for attempt, made in attempts.items()}
+            task: {attempt: made.written() for attempt, made in attempts.items()}
             for task, attempts in record.claims.items()
         },
     }
     if record.pending is not None:
         document["pending"] = [record.pending.transaction, record.pending.to]
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _claimed(number: object, name: object, turn: object = 0) -> Claimed:
+    return Claimed(_count(number), _text(name), _count(turn))
 
 
 def _parsed(data: bytes) -> Record:
@@ -257,7 +271,7 @@ def _parsed(data: bytes) -> Record:
             CommitRef(_text(document["head"])),
             {name: Name(CommitRef(_text(at)), _text(tree)) for name, (at, tree) in document["names"].items()},
             {
-                task: {attempt: Claimed(_count(number), _text(name)) for attempt, (number, name) in attempts.items()}
+                task: {attempt: _claimed(*made) for attempt, made in attempts.items()}
                 for task, attempts in document["claims"].items()
             },
             _count(document["serial"]),

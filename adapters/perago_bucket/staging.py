@@ -56,6 +56,23 @@ def commit(place: Place, target: Target, name: str, message: str) -> StagedRef |
     return record.change(place, target.branch, move)
 
 
+def revert(place: Place, target: Target, name: str, message: str) -> StagedRef | None:
+    """Commit the content before the commit the name stands at; ``None``: that one has changed nothing."""
+
+    def move(found: Record) -> tuple[Record | None, StagedRef | None]:
+        at = commits.needed(place, _standing(found, name).at)
+        if not at.parents:
+            wrong = f"expected a commit with something before it, found the first one, {at.ref}"
+            raise NotDoneError(wrong)
+        before = commits.needed(place, at.parents[0]).tree
+        if before == at.tree:
+            return None, None
+        made = commits.write(place, before, (at.ref,), message, name)
+        return found.with_name(name, Name(made, before)), StagedRef(target.repository, name, made, before)
+
+    return record.change(place, target.branch, move)
+
+
 def drop(place: Place, target: Target, name: str) -> None:
     """Delete a staging name; one that is not there is no problem (ST-6).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from io import BytesIO
 
-from perago_bucket import claims, commits, garbage, manifest, publish, record, staging, together
+from perago_bucket import claims, commits, garbage, manifest, mounts, publish, record, staging, together
 from perago_bucket.access import BucketSink, BucketSource, put
 from perago_bucket.answers import answer
 from perago_bucket.client import Connection, bucket
@@ -74,6 +74,10 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
         """Commit what the sink linked; ``None`` says there was nothing to commit (S-12)."""
         return answer(lambda: staging.commit(self._place(target.repository), target, name, message))
 
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit, on a staging name, the content before the commit it stands at."""
+        return answer(lambda: staging.revert(self._place(target.repository), target, name, message))
+
     def claim(self, claim: Claim) -> Answer[Claim]:
         """Create the attempt's claim if absent and raise the task's claim strictly upward."""
         return answer(lambda: claims.make(self._place(claim.target.repository), claim))
@@ -118,6 +122,11 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
         except NotDoneError as wrong:  # says nothing of what the bucket can do
             return Unknown(str(wrong))
         return probe(tried)
+
+    def caution(self) -> Answer[str]:
+        """Say what is to be known of a folder; of a bucket there is nothing to say."""
+        folder = self._connection.folder
+        return Done("" if folder is None else mounts.described(folder))
 
     def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:
         """Make the branch at a first commit that holds these files; a repository is there once it has a branch."""
@@ -177,7 +186,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
     ) -> Answer[int]:
         """Remove what nothing reaches and is older than so many seconds, except these commits; give how many.
 
-        What coordination on the same bucket has left goes too.
+        What coordination on the same bucket has left goes too, and what was never finished, which does not count.
         """
 
         def work() -> int:
@@ -187,6 +196,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
             going = (*garbage.unreached(place, kept, older_than), *garbage.unreached_values(beside, older_than))
             if not dry_run:
                 place.bucket.delete(going)
+                place.bucket.sweep(older_than)
             return len(going) + unfinished
 
         return answer(work)

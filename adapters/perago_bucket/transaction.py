@@ -42,7 +42,9 @@ class Transaction:
 def begin(place: Place, records: tuple[tuple[str, str], ...]) -> str:
     """Make an open transaction and give its key."""
     key = place.key(TOGETHER, token_hex(16))
-    place.bucket.write(key, _written(Transaction(State.OPEN, records)))
+    if place.bucket.create(key, _written(Transaction(State.OPEN, records))) is None:
+        message = f"expected that nothing is called {key}, found something: its name was drawn at random"
+        raise OSError(message)
     return key
 
 

@@ -40,7 +40,7 @@ class _Record:
 
 def tag_of(claim: Claim) -> str:
     """Name the tag of one attempt's claim. Every delivery of the attempt shares it: one of them publishes."""
-    return f"{_task_prefix(claim.target, claim.logical_task)}{_digest(claim.workflow_id, claim.task_id)}"
+    return f"{_task_prefix(claim.target, claim.logical_task)}{_digest(*claim.key)}"
 
 
 class Claims:
@@ -69,7 +69,7 @@ class Claims:
     def of_task(self, client: Client, target: Target, logical_task: str) -> tuple[Claim, ...]:
         """List the claims of one task, oldest attempt first."""
         found = self._under(client, target.repository, _task_prefix(target, logical_task))
-        return tuple(sorted(found, key=lambda claim: (claim.number, claim.task_id)))
+        return tuple(sorted(found, key=lambda claim: (claim.rank, claim.task_id)))
 
     def every(self, client: Client, repository: str) -> tuple[Claim, ...]:
         """List the claims of all tasks."""

@@ -363,10 +363,14 @@ class Client:
         upload = self._sdk.objects_api.upload_object
         _value(self._change(upload, repository, branch, path, content=content))
 
-    def commit_branch(self, repository: str, branch: str, message: str, metadata: Mapping[str, str]) -> Commit:
-        """Commit what a branch carries uncommitted."""
+    def commit_branch(
+        self, repository: str, branch: str, message: str, metadata: Mapping[str, str], tree: str | None = None
+    ) -> Commit:
+        """Commit what a branch carries uncommitted; or, to one that carries nothing, the content of another commit."""
         creation = CommitCreation(message=message, metadata=dict(metadata), date=None, allow_empty=None)
-        return _commit(_value(self._change(self._sdk.commits_api.commit, repository, branch, creation)))
+        commit = self._sdk.commits_api.commit
+        given = {} if tree is None else {"source_metarange": tree}
+        return _commit(_value(self._change(commit, repository, branch, creation, **given)))
 
     def merge(
         self,

@@ -105,6 +105,23 @@ class LakeFSStore(RunBranches):
 
         return self._answer(work)
 
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit, on a staging name, the content before the commit it stands at: lakeFS takes a tree by its id."""
+
+        def work(client: Client) -> StagedRef | None:
+            at = client.tip(target.repository, _staging_name(name))
+            before = None if at is None or not at.parents else client.commit(target.repository, at.parents[0])
+            if at is None or before is None:
+                found = "no such name" if at is None else f"{at.ref}, the first one"
+                wrong = f"expected {name} at a commit with something before it, found {found}"
+                raise NotDoneError(wrong)
+            if before.tree == at.tree:
+                return None
+            made = client.commit_branch(target.repository, name, message, {"perago_name": name}, before.tree)
+            return StagedRef(target.repository, name, made.ref, made.tree)
+
+        return self._answer(work)
+
     def claim(self, claim: Claim) -> Answer[Claim]:
         """Create the attempt's claim if absent and give the one that stands."""
         return self._answer(lambda client: self._claims.make(client, claim))

@@ -189,6 +189,7 @@ def bucket_connection(section: StoreSettings) -> BucketConnection:
         "endpoint": section.endpoint,
         "access_key_id": section.access_key,
         "secret_access_key": section.secret_key.get_secret_value(),
+        "durable": "" if section.durable else "false",
     }
     options = tuple((name, value) for name, value in given.items() if value)
     try:

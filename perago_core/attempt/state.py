@@ -335,7 +335,7 @@ def accepted_by(claims: Iterable[Claim], snapshot: TaskSnapshot | None) -> tuple
     """
     if snapshot is None or snapshot.status is not TaskStatus.COMPLETED or snapshot.result_ref is None:
         return None
-    known = tuple(claims)
+    known = tuple(claim for claim in claims if claim.reverts is None)
     own = next((claim for claim in known if claim.execution == snapshot.result_execution), None)
     if own is None or own.result is None:
         return None

@@ -1,4 +1,4 @@
-"""What a bucket costs on a real S3: requests of a publication, staging beside a raw client, memory of a large file.
+"""What a bucket costs: in a folder beside git; on a real S3 in requests, beside a raw client, and in memory.
 
 .venv/bin/python -m tests.bench.bucket_store
 """
@@ -13,9 +13,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BytesIO, RawIOBase
 from pathlib import Path
 from secrets import token_hex
+from statistics import median
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import obstore
@@ -26,9 +28,13 @@ from perago_bucket import BucketStore, Connection, commits, manifest
 from perago_bucket.client import bucket
 from perago_bucket.layout import place_of
 from perago_bucket.record import change
+from perago_conformance.harness import StoreHarness
 from perago_conformance.support import MAIN, attempt_at, claim, done, head_of, plan_for
 from perago_core.ports import Stored
 from perago_core.values import Backing, CommitRef
+from perago_local.git.store import GitStore
+from tests.bench import git_store
+from tests.conformance.implementations.git import GitHarness, git
 from tests.support.bucket.harness import BucketHarness, connection_to
 from tests.support.servers.buckets import VERSITYGW, VersityGW
 from tests.support.servers.faulty_proxy import FaultyProxy
@@ -198,8 +204,38 @@ def _put_alone(mebibytes: int) -> None:
     print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) >> 10)
 
 
+def folders() -> None:
+    """Publish one changed file among 2,000 on the same disk by each store, in turns: noise hits all alike."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        harnesses: dict[str, StoreHarness] = {
+            "git": GitHarness(root / "git", GitStore(root / "git")),
+            "git, durable": GitHarness(root / "durable", GitStore(root / "durable")),
+            "folder": BucketHarness(Connection(f"file://{root}/folder", (("durable", "false"),))),
+            "folder, durable": BucketHarness(Connection(f"file://{root}/waiting")),
+            "memory": BucketHarness(Connection(f"memory://{token_hex(8)}")),
+        }
+        for harness in harnesses.values():
+            harness.create(MAIN, git_store.FILES if isinstance(harness, GitHarness) else {})
+        for name, harness in harnesses.items():
+            if not isinstance(harness, GitHarness):
+                harness.stranger_commits(MAIN, dict(git_store.FILES))
+            elif name == "git, durable":
+                git(root / "durable" / f"{MAIN.repository}.git", "config", "core.fsyncObjectFiles", "true")
+        taken: dict[str, list[float]] = {name: [] for name in harnesses}
+        for number in range(git_store.ROUNDS):
+            for name, harness in harnesses.items():
+                publish = partial(git_store.publish_with_ours, harness, MAIN, number, b"changed %d" % number)
+                taken[name].append(git_store.milliseconds(publish))
+        print("stores on a disk: publish one changed file among 2,000, median:")
+        base = median(taken["git"])
+        for name, found in taken.items():
+            print(f"  {name:16} {median(found):7.2f} ms = {median(found) / base:5.2f}x of git")
+
+
 def main() -> None:
-    """Print every figure, on one server."""
+    """Print every figure: first those that need no server."""
+    folders()
     if not VERSITYGW.is_there():
         print("bucket: no S3 here; obtain it: python -m tests.support.servers obtain versitygw")
         return

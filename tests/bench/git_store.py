@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from attrs import frozen
 
+from perago_conformance.harness import StoreHarness
 from perago_conformance.support import attempt_at, done, head_of, plan_for, stage
 from perago_core.values import Attempt, Backing, CommitRef, Target
 from perago_local.git.store import GitStore
@@ -56,7 +57,7 @@ def _ask(folder: Path, *arguments: str) -> str:
     return git(folder, *arguments).decode().strip()
 
 
-def publish_with_ours(harness: GitHarness, target: Target, number: int, data: bytes) -> None:
+def publish_with_ours(harness: StoreHarness, target: Target, number: int, data: bytes) -> None:
     """Do what an attempt does under ``atomic``: open, put, link, commit, claim, observe, publish, drop."""
     attempt: Attempt = attempt_at(
         CommitRef(head_of(harness, target)), backing=Backing.ATOMIC, task=f"wf/{number}", target=target
@@ -77,12 +78,12 @@ def figures(rounds: int = ROUNDS) -> Figures:
         taken: tuple[list[float], list[float]] = ([], [])
         for number in range(rounds):
             data = b"changed %d\n" % number
-            taken[0].append(_milliseconds(lambda: publish_with_ours(harness, ours, number, data)))  # noqa: B023  runs now
-            taken[1].append(_milliseconds(lambda: publish_with_git(folder, f"bench-{number}", data)))  # noqa: B023  runs now
+            taken[0].append(milliseconds(lambda: publish_with_ours(harness, ours, number, data)))  # noqa: B023  runs now
+            taken[1].append(milliseconds(lambda: publish_with_git(folder, f"bench-{number}", data)))  # noqa: B023  runs now
         return Figures(median(taken[0]), median(taken[1]))
 
 
-def _milliseconds(work: Callable[[], object]) -> float:
+def milliseconds(work: Callable[[], object]) -> float:
     begun = time.perf_counter()
     work()
     return (time.perf_counter() - begun) * 1000

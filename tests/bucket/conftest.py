@@ -1,7 +1,8 @@
-"""Each test has a prefix of its own on the run's S3, or objects in memory that nobody else sees."""
+"""Each test has a prefix of its own on the run's S3, a folder, or objects in memory that nobody else sees."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from secrets import token_hex
 
 import pytest
@@ -16,6 +17,14 @@ from tests.support.servers.sharing import shared_versitygw
 def memory() -> BucketHarness:
     """Give a bucket in memory."""
     return BucketHarness(Connection(f"memory://{token_hex(8)}"))
+
+
+@pytest.fixture(params=["memory", "disk"])
+def here(request: pytest.FixtureRequest, tmp_path: Path) -> BucketHarness:
+    """Give a bucket without a server: in memory, and in a folder."""
+    if request.param == "memory":
+        return BucketHarness(Connection(f"memory://{token_hex(8)}"))
+    return BucketHarness(Connection(f"file://{tmp_path}/bucket", (("durable", "false"),)))
 
 
 @pytest.fixture(scope="session")

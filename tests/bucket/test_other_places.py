@@ -1,4 +1,4 @@
-"""Other places than S3: a project on Azure, with the variables its users know; a disk, which is refused."""
+"""Other places than S3: a project on Azure, with the variables its users know; one in a folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from secrets import token_hex
 
 import pytest
 
-from perago_bucket import Connection
 from tests.support.servers.sharing import shared_azurite
 from tests.worker.projects import Project
 
@@ -23,11 +22,16 @@ def test_a_project_that_is_made_for_azure_runs_there(tmp_path: Path) -> None:
     assert "3 accepted results are there, in order, once" in verified.stdout
 
 
-def test_a_disk_is_refused_with_what_to_use_instead(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a disk cannot replace a file"):
-        Connection("file:///data")
-    project = Project(tmp_path / "project")
-    refused = project.process("init", str(project.folder), "--store", "file:///data")
-    assert refused.returncode == 2
-    assert "leave --store out" in " ".join(refused.stderr.split())
-    assert not (project.folder / "perago.toml").exists()
+def test_a_project_that_is_made_for_a_folder_runs_there(tmp_path: Path) -> None:
+    """Named from the project: whoever moves the project moves its data."""
+    project = Project(tmp_path / "a project")
+    made = project.process("init", str(project.folder), "--store", "file:data/lake")
+    assert made.returncode == 0, made.stderr
+    ran = project.process("run", "orders")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    moved = Project(project.folder.rename(tmp_path / "moved"))
+    verified = moved.process("verify", "lake/main")
+    assert "3 accepted results are there, in order, once" in verified.stdout, verified.stderr
+    found = {each.name for each in (moved.folder / "data" / "lake").iterdir()}
+    assert found == {".aside", ".coordination", "lake"}
+    assert list((moved.folder / "data" / "lake" / ".aside").iterdir()) == []

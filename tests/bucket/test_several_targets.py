@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import partial, partialmethod
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import pytest
 
 from perago_bucket import BucketStore, Connection
-from perago_bucket.client import Bucket, bucket
+from perago_bucket.client import bucket
+from perago_bucket.disk import Disk
 from perago_bucket.layout import TOGETHER
+from perago_bucket.objects import Objects
 from perago_conformance.suites.several_targets import SEVERAL, joint_attempt, joint_plan
 from perago_conformance.support import FIRST, done
 from perago_core.recovery import Mode
@@ -28,21 +31,29 @@ def deaths(monkeypatch: pytest.MonkeyPatch) -> Deaths:
     """Let every request that changes something be one at which its sender may die."""
     made = Deaths()
 
-    def mortal(_name: str, real: Any, self: Bucket, *words: Any) -> Any:  # noqa: ANN401  any request of the client
+    def mortal(_name: str, real: Any, self: Any, *words: Any) -> Any:  # noqa: ANN401  any request of the client
         return made(partial(real, self, *words))
 
-    for name in _CHANGES:
-        monkeypatch.setattr(Bucket, name, partialmethod(_through, name, getattr(Bucket, name), mortal))
+    for kind in (Objects, Disk):
+        for name in _CHANGES:
+            monkeypatch.setattr(kind, name, partialmethod(_through, name, getattr(kind, name), mortal))
     return made
 
 
-def scene(deaths: Deaths, *, alone: bool = False) -> Scene:
-    return Scene(BucketStore(Connection(f"memory://{token_hex(8)}")), deaths, alone=alone).begin()
+@pytest.fixture(params=["memory", "disk"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Name where buckets are that need no server."""
+    return "memory://" if request.param == "memory" else f"file://{tmp_path}/"
 
 
-def requests_of_an_attempt(deaths: Deaths, *, alone: bool = False) -> int:
+def scene(deaths: Deaths, place: str = "memory://", *, alone: bool = False) -> Scene:
+    options = (("durable", "false"),) if place.startswith("file:") else ()
+    return Scene(BucketStore(Connection(f"{place}{token_hex(8)}", options)), deaths, alone=alone).begin()
+
+
+def requests_of_an_attempt(deaths: Deaths, place: str = "memory://", *, alone: bool = False) -> int:
     """Count what an attempt that nothing happens to asks the bucket to change."""
-    whole = scene(deaths, alone=alone)
+    whole = scene(deaths, place, alone=alone)
     with deaths.dying(None):
         whole.see_it_through()
         count = deaths.count
@@ -51,9 +62,9 @@ def requests_of_an_attempt(deaths: Deaths, *, alone: bool = False) -> int:
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["one target", "two targets"])
-def test_whoever_dies_at_any_request_leaves_everything_or_nothing(deaths: Deaths, alone: bool) -> None:
-    for at, before in every_death(requests_of_an_attempt(deaths, alone=alone)):
-        one = scene(deaths, alone=alone)
+def test_whoever_dies_at_any_request_leaves_everything_or_nothing(deaths: Deaths, place: str, alone: bool) -> None:
+    for at, before in every_death(requests_of_an_attempt(deaths, place, alone=alone)):
+        one = scene(deaths, place, alone=alone)
         assignment = one.poll()
         assert assignment is not None
         with deaths.dying(at, before=before):
@@ -111,9 +122,9 @@ def test_a_failed_run_is_taken_back_from_both_targets_whoever_dies_meanwhile(dea
         assert tuple(each.ref for each in one.heads()) == one.inputs
 
 
-def test_what_the_dead_have_left_of_a_publication_to_several_targets_is_collected(deaths: Deaths) -> None:
-    for at, before in every_death(requests_of_an_attempt(deaths)):
-        one = scene(deaths)
+def test_what_the_dead_have_left_of_a_publication_to_several_targets_is_collected(deaths: Deaths, place: str) -> None:
+    for at, before in every_death(requests_of_an_attempt(deaths, place)):
+        one = scene(deaths, place)
         assignment = one.poll()
         assert assignment is not None
         with deaths.dying(at, before=before):
@@ -139,10 +150,10 @@ def test_several_targets_cost_six_requests_and_two_for_each(monkeypatch: pytest.
         return real(*words)
 
     for name in (*_CHANGES, "read"):
-        monkeypatch.setattr(Bucket, name, partialmethod(_through, name, getattr(Bucket, name), counted))
+        monkeypatch.setattr(Objects, name, partialmethod(_through, name, getattr(Objects, name), counted))
     done(store.port.publish(plan))
     assert len(made) == 6 + 2 * len(SEVERAL), made
 
 
-def _through(self: Bucket, name: str, real: Any, watch: Any, *words: Any) -> Any:  # noqa: ANN401  any request
+def _through(self: Any, name: str, real: Any, watch: Any, *words: Any) -> Any:  # noqa: ANN401  any request
     return watch(name, real, self, *words)

@@ -95,6 +95,7 @@ def test_disjoint_work_is_published_onto_what_came_first_and_no_body_runs_twice(
 
 
 @sharing
+@pytest.mark.clause("S-42")
 @pytest.mark.parametrize("on_conflict", OnConflict, ids=lambda each: each.value)
 def test_what_was_read_counts_and_a_task_says_whether_it_tries_again(backing: Backing, on_conflict: OnConflict) -> None:
     """Write skew: their writes are disjoint, and no order of the two gives both results."""
@@ -243,6 +244,7 @@ def test_a_task_begins_as_told_while_nothing_it_declares_was_changed() -> None:
     assert begins(world, "reader") == Done(INPUT)
 
 
+@pytest.mark.clause("S-43")
 def test_a_task_begins_at_the_newest_accepted_commit_where_something_was() -> None:
     """What nobody has accepted yet is left below, and so are commits of strangers on top of it."""
     world = World()

@@ -78,7 +78,7 @@ STRINGS = {
 
 
 def test_a_publish_plan_is_made_by_the_fence_and_nowhere_else() -> None:
-    assert calls("PublishPlan") == {"fence.py": 2}
+    assert calls("PublishPlan") == {"fence.py": 3}
 
 
 def test_a_publish_plan_is_never_altered() -> None:
@@ -103,15 +103,18 @@ def test_recovery_compensates_in_one_place() -> None:
     assert calls("compensate") == uses("compensate") == {"recovery/run.py": 1}
 
 
-def test_the_call_that_moves_a_branch_is_made_in_two_places() -> None:
-    """The attempt publishes, recovery takes back. As a string it is only in the catalogue of calls."""
+def test_the_call_that_moves_a_branch_is_made_in_three_places() -> None:
+    """The attempt publishes, recovery takes back, and reverts where others publish too.
+
+    As a string it is only in the catalogue of calls.
+    """
     named = by_file(
         {
             path: sum(isinstance(node, ast.Attribute) and node.attr == "publish" for node in nodes(path))
             for path in TREES
         }
     )
-    assert named == {"attempt/run.py": 1, "recovery/run.py": 1}
+    assert named == {"attempt/run.py": 1, "recovery/run.py": 1, "revert.py": 1}
     assert literals("publish") == {"ports.py": 1}
 
 
@@ -209,7 +212,7 @@ def test_every_call_gives_one_of_the_three_answers(port: str) -> None:
 def test_no_port_is_forgotten() -> None:
     assert {port: len(methods) for port, methods in PORT_CALLS.items()} == {
         "orchestrator": 4,
-        "store": 13,
+        "store": 14,
         "workspace": 5,
         "coordination": 7,
     }
@@ -225,7 +228,7 @@ def test_only_publishing_is_charged_to_the_target() -> None:
 @pytest.mark.clause("R-30")
 def test_every_call_has_exactly_two_failpoints() -> None:
     """R-30: generated from the ports, one before and one after."""
-    assert len(CATALOGUE) == 58
+    assert len(CATALOGUE) == 60
     assert set(CATALOGUE) == {
         Failpoint(port, method, edge) for port, methods in PORT_CALLS.items() for method in methods for edge in Edge
     }

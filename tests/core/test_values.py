@@ -205,6 +205,8 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "tree": maybe_text(),
         "result": ("{}", [each for each in NOT_TEXT if each is not None]),
         "staged": maybe_text("c1"),
+        "reverts": maybe_text("c0"),
+        "turn": count(),
     },
     Content: {"before": text("rows"), "after": text("rows")},
     Maintained: {"parent": text("c0"), "ref": text("c1")},
@@ -299,7 +301,7 @@ def test_every_class_is_tried(module: ModuleType) -> None:
 
 
 def test_the_number_of_malformed_values_is_known() -> None:
-    assert len(list(malformed())) == 711
+    assert len(list(malformed())) == 727
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

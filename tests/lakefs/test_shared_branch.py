@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from perago_conformance.support import done
+from perago_core.driver import run
 from perago_core.results import Classification, Completed, Failed, Outcome
-from perago_core.values import Attempt, Scope, Target
+from perago_core.revert import revert, unaccepted
+from perago_core.values import Attempt, Scope, Target, TaskStatus
 from tests.lakefs.scene import Scene, doing
 
 
@@ -61,6 +64,24 @@ def test_an_input_that_was_taken_off_the_branch_is_not_merged_from(scene: Scene)
     assert isinstance(refused, Failed)
     assert refused.refusal.classification is Classification.HEAD_ELSEWHERE
     assert (scene.file("gone.txt"), scene.file("left/l.txt")) == (None, None)
+
+
+def test_what_nobody_accepted_is_reverted_below_others_and_a_rerun_does_not_adopt_it(scene: Scene) -> None:
+    """lakeFS commits the tree before it by its id, and merges that three ways with the publication as its base."""
+    dead = _of(scene, "left")
+    published = scene.abandon(dead, {"left/l.txt": b"first"})
+    person = scene.stranger.commits(scene.target, {"person.txt": b"p"})
+    over = evolve(scene.orchestrator.tasks[dead.task_id], status=TaskStatus.TIMED_OUT, workflow_running=False)
+    scene.orchestrator.tasks[dead.task_id] = over
+    found = done(run(unaccepted(scene.target), scene.ports({})))
+    assert found is not None
+    assert (found.commit.ref, found.stays) == (published, "")
+    reverted = done(run(revert(scene.target, found.commit, found.task, "recovery"), scene.ports({})))
+    assert scene.history()[:3] == [reverted, person, published]
+    assert (scene.file("left/l.txt"), scene.file("person.txt"), scene.file()) == (None, b"p", b"of the input")
+    assert done(run(unaccepted(scene.target), scene.ports({}))) is None
+    again = scene.run(_of(scene, "left", 2), {"left/l.txt": b"second"})
+    assert (again.adopted, scene.file("left/l.txt"), _completed(again).ref) == (False, b"second", scene.history()[0])
 
 
 def test_the_branch_of_others_is_left_alone(scene: Scene) -> None:

@@ -27,6 +27,7 @@ STEPS = frozenset(
         "os.mkdir",
         "os.remove",
         "os.rename",
+        "os.rmdir",
         "os.scandir",
         "os.utime",
     }

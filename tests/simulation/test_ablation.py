@@ -18,6 +18,16 @@ BRANCH = {
     ("no read-back", Backing.LOCKED): "S-04 in 18 (stranger)",
     ("no mark of a no-op that others adopt", Backing.ATOMIC): "S-41 in 27 (twins)",
     ("no silence of who is outranked", Backing.CONDITIONAL): "S-41 in 31 (twins)",
+    ("what is read does not count as a conflict", Backing.ATOMIC): "S-42 in 32 (shared, crossed)",
+    ("what is read does not count as a conflict", Backing.CONDITIONAL): "S-42 in 36 (shared, crossed)",
+    ("nothing counts as a conflict", Backing.ATOMIC): "S-42 in 32 (shared, crossed)",
+    ("nothing counts as a conflict", Backing.CONDITIONAL): "S-42 in 36 (shared, crossed)",
+    ("no word on whether what lies between is accepted", Backing.ATOMIC): "S-03 in 30 (shared, disjoint)",
+    ("no word on whether what lies between is accepted", Backing.CONDITIONAL): "S-03 in 34 (shared, disjoint)",
+    ("no look whether the input is below the head", Backing.ATOMIC): "S-04 in 33 (shared, reset)",
+    ("no look whether the input is below the head", Backing.CONDITIONAL): "S-04 in 37 (shared, reset)",
+    ("no pin at an accepted commit", Backing.ATOMIC): "S-43 in 30 (shared, crossed)",
+    ("no pin at an accepted commit", Backing.CONDITIONAL): "S-43 in 34 (shared, crossed)",
 }
 
 

@@ -34,8 +34,12 @@ def test_every_mutant_is_noticed_or_has_a_written_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["alone", "stranger", "crash", "ledger", "equal trees", "foreign merge", "requeue", "rerun", "re-sent"]
-)
+    "name",
+    [
+        "alone", "stranger", "crash", "ledger", "equal trees", "foreign merge", "requeue", "rerun", "re-sent",
+        "shared, reset", "shared, crossed",
+    ],
+)  # fmt: skip
 def test_a_mutant_with_a_reason_does_survive(name: str) -> None:
     """A reason that has become wrong goes away again; the whole matrix is tried when the specs are written."""
     noticed = [

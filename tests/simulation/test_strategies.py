@@ -6,17 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from attrs import evolve, fields
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from perago_core.values import Backing
+from perago_core.values import SHARING, Backing
 from perago_simulation.runs.replay import line_of, read_line
 from perago_simulation.runs.schedule import ALLOWS, FAULTS, CachedWorld, Chooser, Weighted, WorldCache, simulate
 from perago_simulation.testing import strategies
 from perago_simulation.testing.trouble import HOLD, SEND, Plan, Trouble, troubles
 from perago_simulation.world.model import Model
-from perago_simulation.world.settings import RARE, Setting, setting
+from perago_simulation.world.settings import RARE, SCOPES, Setting, setting
 
 RESIDUALS = Path(__file__).parents[2] / "specs" / "residuals.json"
 
@@ -50,6 +51,13 @@ def test_strangers_reruns_two_steps_and_a_second_workflow_are_drawn_by_default()
         find(strategies.settings(), lambda of, name=name: getattr(of, name) != getattr(setting(of.backing), name))  # type: ignore[misc]
     find(strategies.settings(), lambda of: of.steps > 1)
     find(strategies.settings(), lambda of: of.adopts and not of.twins)
+
+
+@pytest.mark.parametrize("scopes", [each for each in SCOPES if each])
+def test_shared_branches_are_drawn_by_default_where_the_backing_has_them(scopes: str) -> None:
+    assert find(strategies.settings(), lambda of: of.scopes == scopes).backing in SHARING
+    find(strategies.settings(), lambda of: of.scopes == scopes and of.workflows > 2)
+    assert all(each.backing in SHARING for each in strategies.SMALL if each.scopes)
 
 
 def test_what_is_excused_is_a_registered_hole() -> None:

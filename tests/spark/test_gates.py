@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
 from perago_clock import MachineClock
 from perago_core.answers import Done
+from perago_core.ports import Stored
 from perago_core.results import Completed, Failed
 from perago_local.coordination import SqliteCoordination
 from perago_spark import (
@@ -29,6 +30,7 @@ from perago_spark import (
     row_count_drift,
     unique,
 )
+from perago_spark.source.figures import Figures, find_figures
 from perago_worker.ops.failed import failed_gates, forget_failed, keep_with, kept_commits
 from perago_worker.stack import Stack
 from tests.spark.lake import Lake, TaskRunner, datasets, done
@@ -103,6 +105,51 @@ def test_a_data_set_that_shrinks_too_much_or_is_too_old_does_not_pass(runner: Ta
             ws.write("orders", orders(ws.spark, *rows), gates=[gate])
     with runner.task() as ws:
         ws.write("orders", orders(ws.spark, *GOOD[:2]), gates=[row_count_drift(0.5)])
+
+
+def _fails_once(batches: Iterator[Any]) -> Iterator[Any]:
+    """Pass all rows on, and then fail, unless this is the second time."""
+    from pyspark import TaskContext  # noqa: PLC0415  in Spark's own process
+
+    yield from batches
+    task = TaskContext.get()
+    assert task is not None
+    if task.attemptNumber() == 0:
+        raise RuntimeError("not at the first time")
+
+
+@pytest.mark.parametrize("via", ["arrow", "native"])
+def test_rows_of_tasks_that_were_run_again_are_counted_once(
+    runner: TaskRunner, via: Literal["arrow", "native"]
+) -> None:
+    """The first attempt of each task has seen all its rows before it fails."""
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    rows: DataFrame = cast("Any", runner.spark.range(0, 100, 1, 2)).mapInArrow(_fails_once, "id long")
+    with pytest.raises(GateError, match=r"found 10 row\(s\) for which it is false; 7 row\(s\) outside"):
+        ws.write("numbers", rows, gates=[predicate("id < 90"), in_range("id", 7)], via=via)
+    staged = done(runner.lake.store.sink(runner.lake.target, runner.lake.staging).list("numbers/"))
+    assert not any("_figures" in each.path for each in staged)
+
+
+def test_a_write_that_changes_nothing_is_judged_and_stays_one(runner: TaskRunner) -> None:
+    """Its figures come back through staging, and leave nothing there."""
+    with runner.task() as ws:
+        ws.write("numbers", ws.spark.range(0, 10, 1, 1))
+    with runner.task() as ws:
+        again = ws.write("numbers", ws.spark.range(0, 10, 1, 1), gates=[in_range("id", 0, 9)])
+        assert not again.changed
+    assert runner.lake.committed() is None
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    with pytest.raises(GateError, match=r"1 row\(s\) outside"):
+        ws.write("numbers", ws.spark.range(0, 10, 1, 1), gates=[in_range("id", 0, 8)])
+
+
+def test_figures_fit_into_a_name_and_are_those_of_one_write() -> None:
+    said = Figures((0, 17), (None, -5))
+    listed = [Stored(f"a/{said.file_name(write)}", "somewhere", "", 0) for write in ("w-1", "w-2")]
+    assert find_figures(listed, "w-2") == (listed[1].path, said)
+    assert find_figures(listed, "w-3") is None
+    assert said + Figures((2, 3), (4, -6)) == Figures((2, 20), (4, -5))
 
 
 # ---- In a worker

@@ -113,6 +113,8 @@ def _table(figures: tuple[Figure, ...], pages: Mapping[str, Mapping[str, str]], 
         text = fresh.get(each.page) or (SPECS / each.page).read_text(encoding="utf-8")
         at = pages.get(each.page)
         when = "every test run" if at is None else f"{at['date']}, `{at['commit']}`"
+        if at is not None and "added" in at:  # measured later than the rest; goes when the whole page is measured anew
+            when += f"; {at['added']}"
         lines.append(f"| [{each.what}]({each.page}) | {each.read(text)} | `{each.command}` | {when} |")
     return "\n".join(lines) + "\n"
 
@@ -156,9 +158,9 @@ def _number(text: str) -> int:
 
 def _ladder(text: str) -> str:
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
-    worlds = sum(_number(each) for row in rows for each in row[-2].split("/"))
+    counts = [_number(each) for row in rows for each in row[-2].split("/")]
     fired = _one(r"\*\*(\d+) of the (\d+) rows\*\*", text)
-    told = f"{2 * len(rows)} complete explorations, {worlds:,} worlds"
+    told = f"{len(counts)} complete explorations, {sum(counts):,} worlds"
     return f"{told}; {fired[1]} of {fired[2]} rows of the attempt's table fire"
 
 

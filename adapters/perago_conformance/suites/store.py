@@ -32,10 +32,18 @@ from perago_conformance.support import (
 )
 from perago_core import fence
 from perago_core.answers import Answer, Done, NotDone, Unknown
-from perago_core.names import EVERY, commit_message, recovery_name, run_branch, says_another, target_prefix
+from perago_core.names import (
+    EVERY,
+    commit_message,
+    recovery_name,
+    revert_message,
+    run_branch,
+    says_another,
+    target_prefix,
+)
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.ports import RunBranches, Sink, Source, Store, Stored
-from perago_core.values import SHARING, Backing, Between, Claim, CommitRef, Scope, Target, claim_of
+from perago_core.values import SHARING, Attempt, Backing, Between, Claim, CommitRef, Scope, Target, claim_of
 
 ABSENT = CommitRef("0123456789abcdef0123456789abcdef01234567")
 
@@ -443,6 +451,25 @@ def test_a_replacement_leaves_no_trace_of_what_it_replaced(store: StoreHarness) 
     assert contents(store.port.read("lake", published)) == {**FIRST, "data/b.txt": b"second"}
 
 
+def revert_of(store: StoreHarness, dead: Attempt, published: CommitRef, turn: int) -> tuple[Claim, str]:
+    """Stage and claim what reverts a publication."""
+    name = recovery_name(MAIN, dead.logical_task, dead.number, dead.task_id, f"recovery{turn}")
+    done(store.port.open_staging(MAIN, name, published))
+    message = revert_message(published, dead.logical_task, dead.number, dead.task_id)
+    staged = done(store.port.revert(MAIN, name, message))
+    assert staged is not None
+    claim = evolve(
+        claim_of(dead, staged),
+        execution=f"recovery-{turn}",
+        parent=published,
+        result=None,
+        reverts=published,
+        turn=turn,
+    )
+    assert done(store.port.claim(claim)) == claim
+    return claim, name
+
+
 def test_work_joins_what_others_have_published_and_the_staged_commit_shows_in_it(store: StoreHarness) -> None:
     """Merged three ways onto a head above its input, conditioned on that head; known by its second parent."""
     backing = strongest(store)
@@ -466,6 +493,69 @@ def test_work_joins_what_others_have_published_and_the_staged_commit_shows_in_it
     assert commit.parents == (below, staged.commit)
     assert fence.verified(decision.plan, commit)
     assert contents(store.port.read("lake", published)) == {**FIRST, "data/a.txt": b"mine", "other/o.txt": b"theirs"}
+
+
+def test_a_revert_undoes_one_publication_below_others_and_nothing_that_was_changed_since(store: StoreHarness) -> None:
+    """Staged on the publication with the content before it, and joined onto the head; conditioned on that head."""
+    backing = strongest(store)
+    if backing not in SHARING:
+        pytest.skip("this store does not check the head in its own update")
+    ref = store.create(MAIN, FIRST)
+    dead = evolve(attempt_at(ref, backing=backing), scope=Scope((), ("data/",)))
+    staged = stage(store, dead, {"data/a.txt": b"dead", "data/new.txt": b"dead"})
+    published = done(store.port.publish(plan_for(store, dead, staged)))
+    others = evolve(
+        attempt_at(published, backing=backing, task="wf/other", execution="run-o"), scope=Scope((), ("o/",))
+    )
+    above = done(store.port.publish(plan_for(store, others, stage(store, others, {"o/o.txt": b"theirs"}))))
+    claim, name = revert_of(store, dead, published, 1)
+    head = done(store.port.head(MAIN))
+    assert head is not None
+    plan = fence.revert(claim, head, name)
+    reverted = done(store.port.publish(plan))
+    assert parents_of(store, reverted) == (above, claim.staged)
+    assert contents(store.port.read("lake", reverted)) == {**FIRST, "o/o.txt": b"theirs"}
+    refused(store.port.publish(evolve(plan, expected=above)))
+
+
+def test_a_revert_of_what_somebody_has_changed_since_is_refused(store: StoreHarness) -> None:
+    backing = strongest(store)
+    if backing not in SHARING:
+        pytest.skip("this store does not check the head in its own update")
+    ref = store.create(MAIN, FIRST)
+    dead = evolve(attempt_at(ref, backing=backing), scope=Scope((), ("data/",)))
+    published = done(store.port.publish(plan_for(store, dead, stage(store, dead, {"data/a.txt": b"dead"}))))
+    others = evolve(attempt_at(published, backing=backing, task="wf/other", execution="run-o"), scope=dead.scope)
+    above = done(store.port.publish(plan_for(store, others, stage(store, others, {"data/a.txt": b"theirs"}))))
+    claim, name = revert_of(store, dead, published, 1)
+    head = done(store.port.head(MAIN))
+    assert head is not None
+    refused(store.port.publish(fence.revert(claim, head, name)))
+    assert head_of(store) == above
+
+
+def test_a_recoverys_claim_is_above_its_attempt_and_below_the_next(store: StoreHarness) -> None:
+    """Each recovery of a task has a record of its own, and each is above those before it."""
+    store.create(MAIN, FIRST)
+    attempt = done(store.port.claim(some_claim(1, "attempt")))
+    first, second = (
+        evolve(attempt, execution=f"recovery-{turn}", reverts=attempt.parent, turn=turn) for turn in (1, 2)
+    )
+    assert done(store.port.claim(first)) == first
+    assert done(store.port.claim(evolve(first, execution="another"))) == first
+    assert done(store.port.claim(second)) == second
+    stands = done(store.port.claim(evolve(some_claim(1, "late"), task_id="late")))
+    assert (stands == second) is store.traits.raises_claims
+    following = some_claim(2, "next")
+    assert done(store.port.claim(following)) == following
+    listed = done(store.port.claims(MAIN, attempt.logical_task))
+    assert {attempt, first, second, following} <= set(listed)
+
+
+def test_a_name_that_is_not_there_reverts_nothing(store: StoreHarness) -> None:
+    ref = store.create(MAIN, FIRST)
+    attempt = attempt_at(ref, backing=Backing.ATOMIC)
+    refused(store.port.revert(MAIN, attempt.staging_name, "Revert"))
 
 
 def test_what_lies_between_two_commits_is_listed_with_who_changed_what(store: StoreHarness) -> None:

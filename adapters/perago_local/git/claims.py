@@ -26,7 +26,7 @@ def make(repository: pygit2.Repository, claim: Claim, patience: float) -> Claim:
         if made is not None and made != claim:
             return made
         highest = _read(repository, moves.read(raised))
-        if highest is not None and highest != claim and highest.number >= claim.number:
+        if highest is not None and highest != claim and highest.rank >= claim.rank:
             return highest
         if made is None:
             moves.move(record, blob)
@@ -50,7 +50,7 @@ def highest(repository: pygit2.Repository, target: Target, logical_task: str) ->
 def records(repository: pygit2.Repository, target: Target, logical_task: str) -> tuple[Claim, ...]:
     """List the claim records of one task, oldest attempt first."""
     found = _under(repository, f"{CLAIMS}{task_key(target, logical_task)}/")
-    return tuple(sorted(found, key=lambda claim: (claim.number, claim.task_id)))
+    return tuple(sorted(found, key=lambda claim: (claim.rank, claim.task_id)))
 
 
 def every(repository: pygit2.Repository) -> tuple[Claim, ...]:

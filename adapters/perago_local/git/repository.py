@@ -122,7 +122,7 @@ def task_key(target: Target, logical_task: str) -> str:
 
 def record_ref(claim: Claim) -> str:
     """Name the ref of one attempt's claim record. Every delivery of the attempt shares it: one of them publishes."""
-    attempt = _digest(claim.workflow_id, claim.task_id)
+    attempt = _digest(*claim.key)
     return f"{CLAIMS}{task_key(claim.target, claim.logical_task)}/{attempt}"
 
 

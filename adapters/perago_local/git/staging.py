@@ -86,6 +86,29 @@ def commit(
     return exclusively(repository, (branch, tree_ref(name)), work, patience)
 
 
+def revert(
+    repository: pygit2.Repository, in_repository: str, name: str, message: str, patience: float
+) -> StagedRef | None:
+    """Commit the content before the commit the name stands at; ``None``: that one has changed nothing."""
+    branch = staging_ref(name)
+
+    def work(moves: Moves) -> StagedRef | None:
+        linked(repository, name)
+        at = needed(repository, str(moves.read(branch)))
+        if not at.parents:
+            wrong = f"expected a commit with something before it, found the first one, {at.id}"
+            raise NotDoneError(wrong)
+        before = at.parents[0].tree_id
+        if before == at.tree_id:
+            return None
+        made = new_commit(repository, before, [at.id], message, name)
+        moves.move(tree_ref(name), before)
+        moves.move(branch, made)
+        return StagedRef(in_repository, name, CommitRef(str(made)), str(before))
+
+    return exclusively(repository, (branch, tree_ref(name)), work, patience)
+
+
 def drop(repository: pygit2.Repository, name: str, patience: float) -> None:
     """Delete a staging name; one that is not there is no problem (ST-6)."""
     refs = [staging_ref(name), tree_ref(name)]

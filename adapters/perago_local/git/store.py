@@ -120,6 +120,12 @@ class GitStore(BranchCreator, RunBranches, SeveralTargets):
             lambda: staging.commit(self._opened(target.repository), target.repository, name, message, self._patience)
         )
 
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit, on a staging name, the content before the commit it stands at."""
+        return answer(
+            lambda: staging.revert(self._opened(target.repository), target.repository, name, message, self._patience)
+        )
+
     def claim(self, claim: Claim) -> Answer[Claim]:
         """Create the attempt's claim if absent and raise the task's claim strictly upward."""
         return answer(lambda: claims.make(self._opened(claim.target.repository), claim, self._patience))

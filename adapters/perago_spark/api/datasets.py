@@ -52,9 +52,11 @@ from perago_spark.format.compaction import FILE_BYTES, wanted_files
 from perago_spark.format.pruning import OPERATIONS, condition
 from perago_spark.format.schema import check_append, merged_schema, plain_schema
 from perago_spark.format.seal import dataset_of, discrepancy, tree_digest
+from perago_spark.source.figures import FigureColumns, find_figures
 from perago_spark.source.options import FORMAT, ReadPlace, StreamPlace, WritePlace, text_options
 from perago_spark.streams.changes import At, unread
 from perago_spark.streams.checkpoint import Checkpoint
+from perago_spark.suites import Demand, gates_of
 from perago_spark.tables.kinds import TABLES, made_table, table_kind
 from perago_spark.tables.table import Table, TableWrite
 
@@ -200,7 +202,7 @@ class SparkDatasets:
         sort_by: Sequence[str] = (),
         files: int = 0,
         max_records_per_file: int | None = None,
-        gates: Sequence[Gate] = (),
+        gates: Sequence[Demand] = (),
         rows: Rows | None = None,
         observe: Mapping[str, Column] | None = None,
     ) -> Written:
@@ -213,8 +215,8 @@ class SparkDatasets:
         ``sort_by`` sorts the rows within each file; ``files`` is how many there are to be (in a partitioned data set at
         least one for each value), ``max_records_per_file`` how many rows one may have.
         ``via="native"`` lets Spark's own Parquet writer do it: faster, and it sees equal content only by equal files.
-        ``gates`` are what must be true of the rows (``gates``), ``rows`` is a promise about their number (``checks``);
-        ``observe`` takes figures on the way (``observed``).
+        ``gates`` are what must be true of the rows (``gates``), or a suite of another library (``suites``); ``rows`` is
+        a promise about their number (``checks``); ``observe`` takes figures on the way (``observed``).
         ``format`` of a table: its own metadata is part of the same commit, and it counts rows itself.
         """
         if format in TABLES:
@@ -226,22 +228,27 @@ class SparkDatasets:
         _check_choice(mode, format, via)
         self._refuse_maintenance(name)
         folder = self._scope.writable(name)
+        columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
+        demanded = gates_of(gates, columns)
         with self._writing(name):
             by_partition = mode == "overwrite_partitions" or (
                 mode == "overwrite" and bool(partition_by) and self._is_dynamic()
             )
+            counted = gate.figure_columns(demanded)
+            gated = gate.with_figures(frame, demanded, self) if demanded else frame
+            # Where Spark writes by itself, only Spark can count.
+            wanted = {**(observe or {}), **(gate.observed(counted) if via == "native" else {})}
             # Partitions that are what they were are not staged: nothing but Spark then knows how many rows they have.
-            wanted = {**(observe or {}), **gate.figures(gates)}
-            observed_frame, figures = observing(
-                gate.with_columns(frame, gates, self), wanted, count=by_partition or bool(gates)
-            )
-            observed_frame = without(observed_frame, gate.names(gates))
+            observed_frame, figures = observing(gated, wanted, count=by_partition)
+            if via == "native":
+                observed_frame = without(observed_frame, counted.names)
             place = evolve(
                 self._place(folder, tuple(partition_by)),
                 by_partition=by_partition,
                 merge_schema=merge_schema,
                 format=format,
                 most_rows=self._most_rows(max_records_per_file),
+                figures=FigureColumns() if via == "native" else counted,
             )
             spark_mode = "append" if by_partition else mode
             shaped = _shaped(observed_frame, files, tuple(partition_by), tuple(sort_by))
@@ -251,19 +258,24 @@ class SparkDatasets:
                 written = evolve(written, rows=figures.rows())
             if rows is not None:
                 rows.check(name, written.rows)
-            columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
             values = figures.checked(written.rows)
+            observed = {each: values.pop(each) for each in counted.names if each in values}
             self._written[name] = evolve(written, columns=columns, values=values)
-            if gates:
-                self._judge(name, place, gates, values)
+            if demanded:
+                self._judge(name, place, demanded, observed)
         return self._written[name]
 
-    def _judge(self, name: str, place: WritePlace, gates: Sequence[Gate], values: dict[str, Any]) -> None:
-        """Hold the figures against the gates, write the verdicts beside the rows, and raise if one is not met."""
+    def _judge(self, name: str, place: WritePlace, gates: Sequence[Gate], observed: Mapping[str, Any]) -> None:
+        """Hold the figures against the gates, write the verdicts beside the rows, and raise if one is not met.
+
+        ``observed``: the figures, unless the tasks of the write have taken them.
+        """
         listed: tuple[Stored, ...] = value_or_raise(place.sink.list(place.folder))
+        taken = self._taken(place, listed) if place.figures.names else observed
         seals = [seal for each in listed if (seal := layout.seal_of(each.path)) is not None]
         before = sum(each.rows for each in dataset_of(self._scope.source, place.folder).seals)
-        found = gate.verdicts(gates, values, gate.Counts(before, sum(each.rows for each in seals)))
+        counts = gate.Counts(before, sum(each.rows for each in seals), self._written[name].rows)
+        found = gate.verdicts(gates, taken, counts)
         for each in found:
             _LOG.info("%s: %s %s", name, each.gate, "passed" if each.passed else f"FAILED: {each.objection}")
         ours = next((str(each) for each in seals if each.write == place.write), None)
@@ -273,6 +285,15 @@ class SparkDatasets:
             self._failed.add(place.folder)
         gate.require(name, found)
         self._gated[place.folder] = ""
+
+    def _taken(self, place: WritePlace, listed: tuple[Stored, ...]) -> Mapping[str, Any]:
+        """Return the figures that the tasks of a write have taken, and remove the file whose name says them."""
+        said = find_figures(listed, place.write)
+        if said is None:
+            raise DatasetError(f"the figures of write {place.write} in {place.folder!r}", "none", "Try the task again")
+        path, figures = said
+        value_or_raise(place.sink.link((), (path,)))
+        return figures.named(place.figures)
 
     def external(self, place: str) -> str:
         """Return the address of an input from outside, for Spark's own readers, with its identity recorded.
@@ -316,7 +337,7 @@ class SparkDatasets:
         keys: Sequence[str],
         partition_by: Sequence[str] | None = None,
         merge_schema: bool = False,
-        gates: Sequence[Gate] = (),
+        gates: Sequence[Demand] = (),
         observe: Mapping[str, Column] | None = None,
     ) -> Written:
         """Put rows into a data set by key: a row replaces those with the same key, all others stay.

@@ -11,9 +11,10 @@
         predicate("amount >= discount"),
     ])
 
-Each is a figure that Spark's ``Observation`` takes on the way (``datasets``), so no row is computed twice. ``unique``
-costs a shuffle and ``foreign_key`` a join within the same job. A missing value is the affair of ``not_null`` alone: the
-others let it pass, as constraints of SQL do.
+Each is a column beside the rows, which the tasks that write them count and take out again (``source.figures``; where
+Spark writes by itself, its ``Observation`` does it). So no row is computed twice. ``unique`` costs a shuffle and
+``foreign_key`` a join within the same job. A missing value is the affair of ``not_null`` alone: the others let it pass,
+as constraints of SQL do.
 
 The verdicts are written beside the rows (``RECORD``), under the seal that names the files they are about. One that is
 not met fails the write, so nothing is published; what was staged is kept for a while, to be looked at.
@@ -23,12 +24,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from attrs import asdict, frozen
 
+from perago_spark.api.columns import without
 from perago_spark.errors import DatasetError
+from perago_spark.source.figures import FigureColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,28 +49,33 @@ class GateError(DatasetError):
 
 @frozen
 class Counts:
-    """How many rows there were in the data set, and how many there are with this write."""
+    """How many rows there were in the data set, how many there are with this write, and how many it has written."""
 
     before: int
     after: int
+    written: int
 
 
 #: Adds the column a gate needs, under this name, to the frame that is written.
 _Adds: TypeAlias = "Callable[[DataFrame, SparkDatasets, str], DataFrame]"
-#: Makes the figure of a gate, from the name of its added column.
-_Figure: TypeAlias = "Callable[[str], Column]"
+#: Says of a row whether it is wrong, or how new it is, in seconds; from the name of the added column.
+_OfRow: TypeAlias = "Callable[[str], Column]"
 #: Says what is wrong, given the figure and the counts; ``None`` if nothing is.
 _Judge: TypeAlias = Callable[[Any, Counts], str | None]
 
 
 @frozen
 class Gate:
-    """One demand. Made by the functions below."""
+    """One demand. Made by the functions below.
+
+    Its figure is how many rows are so as ``of_row`` says, or with ``largest`` the largest value of it.
+    """
 
     label: str
     judge: _Judge
-    figure: _Figure | None = None
+    of_row: _OfRow | None = None
     adds: _Adds | None = None
+    largest: bool = False
 
 
 @frozen
@@ -85,7 +93,7 @@ class Verdict:
 
 def not_null(*columns: str) -> Gate:
     """Demand a value in each of these columns, in every row."""
-    return Gate(f"not_null({', '.join(columns)})", _none_of("row(s) without a value"), lambda _: _any_null(columns))
+    return Gate(f"not_null({', '.join(columns)})", none_of("row(s) without a value"), lambda _: _has_null(columns))
 
 
 def unique(*columns: str) -> Gate:
@@ -97,40 +105,37 @@ def unique(*columns: str) -> Gate:
         F = _functions()  # noqa: N806  Spark's custom
         return frame.withColumn(name, F.count(F.lit(1)).over(Window.partitionBy(*columns)))
 
-    def figure(name: str) -> Column:
-        F = _functions()  # noqa: N806  as above
-        counted: Column = F.count_if(F.col(name) > 1) - F.count_if((F.col(name) > 1) & _has_null(columns))
-        return counted
+    def shares(name: str) -> Column:
+        found: Column = (_functions().col(name) > 1) & ~_has_null(columns)
+        return found
 
-    return Gate(f"unique({', '.join(columns)})", _none_of("row(s) that share a key"), figure, adds)
+    return Gate(f"unique({', '.join(columns)})", none_of("row(s) that share a key"), shares, adds)
 
 
 def in_range(column: str, least: Any = None, greatest: Any = None) -> Gate:  # noqa: ANN401  values of the column
     """Demand values from ``least`` to ``greatest``; either may be left out."""
 
-    def figure(_: str) -> Column:
+    def is_outside(_: str) -> Column:
         F = _functions()  # noqa: N806  as above
-        outside = F.lit(False)  # noqa: FBT003  Spark's
+        outside: Column = F.lit(False)  # noqa: FBT003  Spark's
         if least is not None:
             outside = outside | (F.col(column) < least)
         if greatest is not None:
             outside = outside | (F.col(column) > greatest)
-        counted: Column = F.count_if(outside)
-        return counted
+        return outside
 
-    return Gate(f"in_range({column}, {least}, {greatest})", _none_of("row(s) outside"), figure)
+    return Gate(f"in_range({column}, {least}, {greatest})", none_of("row(s) outside"), is_outside)
 
 
 def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as above
     """Demand one of these values."""
 
-    def figure(_: str) -> Column:
-        F = _functions()  # noqa: N806  as above
-        counted: Column = F.count_if(~F.col(column).isin(list(values)))
-        return counted
+    def is_another(_: str) -> Column:
+        found: Column = ~_functions().col(column).isin(list(values))
+        return found
 
     shown = ", ".join(map(repr, values))
-    return Gate(f"accepted_values({column}, {shown})", _none_of("row(s) with another value"), figure)
+    return Gate(f"accepted_values({column}, {shown})", none_of("row(s) with another value"), is_another)
 
 
 def foreign_key(column: str, *, of: str, key: str) -> Gate:
@@ -141,12 +146,12 @@ def foreign_key(column: str, *, of: str, key: str) -> Gate:
         known = ws.read(of, columns=[key]).select(F.col(key).alias(name)).distinct()
         return frame.join(known, frame[column] == known[name], "left")
 
-    def figure(name: str) -> Column:
+    def is_alone(name: str) -> Column:
         F = _functions()  # noqa: N806  as above
-        counted: Column = F.count_if(F.col(column).isNotNull() & F.col(name).isNull())
-        return counted
+        found: Column = F.col(column).isNotNull() & F.col(name).isNull()
+        return found
 
-    return Gate(f"foreign_key({column}, {of}.{key})", _none_of("row(s) without their counterpart"), figure, adds)
+    return Gate(f"foreign_key({column}, {of}.{key})", none_of("row(s) without their counterpart"), is_alone, adds)
 
 
 def row_count_drift(at_most: float) -> Gate:
@@ -162,10 +167,10 @@ def row_count_drift(at_most: float) -> Gate:
 def freshness(column: str, *, hours: float) -> Gate:
     """Demand that the newest value is at most so many hours old."""
 
-    def figure(_: str) -> Column:
+    def seconds(_: str) -> Column:
         F = _functions()  # noqa: N806  as above
-        newest: Column = F.unix_timestamp(F.max(F.col(column)).cast("timestamp"))
-        return newest
+        found: Column = F.unix_timestamp(F.col(column).cast("timestamp"))
+        return found
 
     def judge(newest: Any, _counts: Counts) -> str | None:  # noqa: ANN401  seconds, or nothing
         if newest is None:
@@ -173,43 +178,48 @@ def freshness(column: str, *, hours: float) -> Gate:
         age = (time.time() - newest) / _HOUR
         return None if age <= hours else f"the newest is {age:.1f} hours old"
 
-    return Gate(f"freshness({column}, {hours:g} hours)", judge, figure)
+    return Gate(f"freshness({column}, {hours:g} hours)", judge, seconds, largest=True)
 
 
 def predicate(condition: str) -> Gate:
     """Demand that a condition of SQL is false for no row."""
 
-    def figure(_: str) -> Column:
-        F = _functions()  # noqa: N806  as above
-        counted: Column = F.count_if(~F.expr(condition))
-        return counted
+    def is_false(_: str) -> Column:
+        found: Column = ~_functions().expr(condition)
+        return found
 
-    return Gate(f"predicate({condition})", _none_of("row(s) for which it is false"), figure)
+    return Gate(f"predicate({condition})", none_of("row(s) for which it is false"), is_false)
 
 
-def with_columns(frame: DataFrame, gates: Sequence[Gate], ws: SparkDatasets) -> DataFrame:
-    """Add what the gates need to the frame; ``names`` says what to drop once it was observed."""
-    for gate, name in zip(gates, names(gates), strict=True):
+def with_figures(frame: DataFrame, gates: Sequence[Gate], ws: SparkDatasets) -> DataFrame:
+    """Add what is counted to the frame, one column for each gate that has a figure."""
+    F = _functions()  # noqa: N806  as above
+    added = [f"perago gate {number}" for number in range(len(gates))]
+    for gate, name in zip(gates, added, strict=True):
         frame = frame if gate.adds is None else gate.adds(frame, ws, name)
-    return frame
+    values = [gate.of_row(name).alias(_figure(name)) for gate, name in zip(gates, added, strict=True) if gate.of_row]
+    return without(frame.select(F.col("*"), *values), added)
 
 
-def names(gates: Sequence[Gate]) -> list[str]:
-    """Name the added column and the figure of each gate."""
-    return [f"perago gate {number}" for number in range(len(gates))]
+def figure_columns(gates: Sequence[Gate]) -> FigureColumns:
+    """Name the columns that ``with_figures`` adds."""
+    named = [(gate, _figure(f"perago gate {number}")) for number, gate in enumerate(gates) if gate.of_row is not None]
+    counted = tuple(name for gate, name in named if not gate.largest)
+    return FigureColumns(counted, tuple(name for gate, name in named if gate.largest))
 
 
-def figures(gates: Sequence[Gate]) -> dict[str, Column]:
-    """Return what is to be observed."""
-    wanted = zip(gates, names(gates), strict=True)
-    return {f"{name} found": gate.figure(name) for gate, name in wanted if gate.figure is not None}
+def observed(columns: FigureColumns) -> dict[str, Column]:
+    """Return the same figures as aggregates, for Spark to observe."""
+    F = _functions()  # noqa: N806  as above
+    counted = {each: F.count_if(F.col(each)) for each in columns.counted}
+    return {**counted, **{each: F.max(F.col(each)) for each in columns.largest}}
 
 
-def verdicts(gates: Sequence[Gate], values: dict[str, Any], counts: Counts) -> list[Verdict]:
-    """Judge, and take the figures of the gates out of those that were observed."""
+def verdicts(gates: Sequence[Gate], figures: Mapping[str, Any], counts: Counts) -> list[Verdict]:
+    """Judge."""
     return [
-        Verdict(gate.label, gate.judge(values.pop(f"{name} found", None), counts) or "")
-        for gate, name in zip(gates, names(gates), strict=True)
+        Verdict(gate.label, gate.judge(figures.get(_figure(f"perago gate {number}")), counts) or "")
+        for number, gate in enumerate(gates)
     ]
 
 
@@ -244,12 +254,13 @@ def _has_null(columns: Sequence[str]) -> Column:
     return found
 
 
-def _any_null(columns: Sequence[str]) -> Column:
-    counted: Column = _functions().count_if(_has_null(columns))
-    return counted
+def _figure(name: str) -> str:
+    return f"{name} found"
 
 
-def _none_of(what: str) -> _Judge:
+def none_of(what: str) -> _Judge:
+    """Judge a figure that must be 0."""
+
     def judge(found: Any, _counts: Counts) -> str | None:  # noqa: ANN401  a number
         return f"{found} {what}" if found else None
 

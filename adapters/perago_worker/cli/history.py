@@ -11,10 +11,11 @@ from rich.markup import escape
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
 from perago_core.names import task_in
-from perago_core.values import Commit, Target
+from perago_core.values import Commit, CommitRef, Target
 from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
 from perago_worker.ops.recover import audits, unaccepted, unknown_acceptance
+from perago_worker.ops.revert import look, reverts_among
 
 
 def history(
@@ -29,15 +30,18 @@ def history(
     target = target_of(project, branch)
     commits = commits_of(project, target, limit)
     doubtful = never_accepted(project, target)
+    reverted = reverts_among(project.stack, target, commits)
     for sentence in doubtful.unknown:
         messages.print(f"[yellow]unknown:[/yellow] {escape(sentence)}")
     if as_json:
-        print_json([describe_commit(each, doubtful) for each in commits])
+        print_json([describe_commit(each, doubtful, reverted.get(each.ref)) for each in commits])
         return
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
         first = f"{each.message.splitlines()[0] if each.message else ''}{joining(each)}"
         mark = "[bold red]never accepted[/bold red]  " if each.ref in doubtful.refs else ""
+        if each.ref in reverted:
+            mark = f"[yellow]reverted by {reverted[each.ref][:12]}[/yellow]  "
         line = f"[yellow]●[/yellow] [cyan]{each.ref[:12]}[/cyan]  {mark}{escape(first)}"
         out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
         if number + 1 < len(commits):
@@ -76,6 +80,9 @@ def never_accepted(project: Project, target: Target) -> Doubtful:
     """Ask the ledger which commits nobody accepted: the head, and what was kept."""
     looked = unaccepted(project.stack, target)
     heads = {each.unaccepted for each in looked.heads if each.unaccepted is not None}
+    shared = look(project.stack, target)
+    if shared.found is not None and not shared.trouble:
+        heads.add(shared.found.commit.ref)
     ledger = project.stack.coordination is not None
     records = audits(project.stack)
     if not isinstance(records, Done):
@@ -107,11 +114,12 @@ def commits_of(project: Project, target: Target, limit: int) -> tuple[Commit, ..
     return found.value
 
 
-def describe_commit(commit: Commit, doubtful: Doubtful) -> dict[str, Any]:
-    """Describe one commit, and whether nobody accepted it."""
+def describe_commit(commit: Commit, doubtful: Doubtful, reverted_by: CommitRef | None = None) -> dict[str, Any]:
+    """Describe one commit, whether nobody accepted it, and what has reverted it."""
     return {
         "ref": commit.ref,
         "parents": list(commit.parents),
         "message": commit.message,
         "never_accepted": doubtful.of(commit),
+        "reverted_by": reverted_by,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +12,12 @@ import typer
 from perago_worker.cli.console import AsJson, CommandError, out, print_json
 
 _TEMPLATE = ("perago.toml", "pipeline.py")
-_BUCKETS = ("s3://", "az://", "gs://")
+_BUCKETS = ("s3://", "az://", "gs://", "file:")
 #: Who may use the bucket is said by the variables its cloud knows, never in this file.
 _ON_A_BUCKET = """
 [store]
 kind = "bucket"
-url = "{url}"
+url = {url}
 
 [coordination]
 kind = "bucket"
@@ -29,7 +30,10 @@ def init(
     spark: Annotated[bool, typer.Option("--spark", help="Tasks on Spark data sets instead of folders.")] = False,
     store: Annotated[
         str,
-        typer.Option(help="A bucket, such as s3://name/prefix, for data and coordination; without it, this machine."),
+        typer.Option(
+            help="A bucket, such as s3://name/prefix, or a folder, file:///path or file:path below the project, for "
+            "data and coordination; without it, git repositories and SQLite on this machine."
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -41,11 +45,6 @@ def init(
     there = [name for name in _TEMPLATE if (folder / name).exists()]
     if there:
         raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
-    if store.startswith("file:"):
-        raise CommandError(
-            f"expected a bucket such as s3://name/prefix, found {store!r}: leave --store out, and the data is on this "
-            "machine's disk, in git repositories below .perago/store; store.path in perago.toml says where else"
-        )
     if store and not store.startswith(_BUCKETS):
         raise CommandError(f"expected a bucket such as s3://name/prefix, found {store!r}: use {', '.join(_BUCKETS)}")
     template = files("perago_worker") / "template" / ("spark" if spark else "")
@@ -53,7 +52,7 @@ def init(
         (folder / name).write_text((template / name).read_text(encoding="utf-8"), encoding="utf-8")
     if store:
         with (folder / "perago.toml").open("a", encoding="utf-8") as settings:
-            settings.write(_ON_A_BUCKET.format(url=store))
+            settings.write(_ON_A_BUCKET.format(url=json.dumps(store, ensure_ascii=False)))
     if as_json:
         print_json({"wrote": [str(folder / name) for name in _TEMPLATE]})
         return

@@ -23,6 +23,7 @@ from perago_worker.ops.recover import (
     recover_target,
     unknown_acceptance,
 )
+from perago_worker.ops.revert import Looked, look, revert_unaccepted
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.exporters import exporting
 from perago_worker.stack import Stack
@@ -62,8 +63,6 @@ def recover(
 ) -> None:
     """Say what became of publications nobody finished; with --settle, --roll-back or --keep do something about it."""
     project = project_of(context)
-    if project.stack.coordination is None:
-        raise CommandError("there is no ledger without a coordination store; set coordination.kind")
     wanted = [name for name, given in (("--settle", settle), ("--roll-back", roll_back), ("--keep", keep)) if given]
     if len(wanted) > 1:
         raise CommandError(f"{' and '.join(wanted)} contradict each other: give one of them")
@@ -76,11 +75,15 @@ def recover(
             "--roll-back under the policy soft cannot see who else is writing: make sure that nobody is, and say so "
             "with --grounds 'every worker is stopped'"
         )
+    only = settle_gone or operation
+    if project.stack.coordination is None and (only or settle or keep):
+        raise CommandError("there is no ledger without a coordination store; set coordination.kind")
     mode = Mode.EXCLUSIVE if roll_back else Mode.KEEP if keep else Mode.SETTLE_ONLY if settle or says else Mode.PROBE
     target = target_of(project, branch)
     actor = worker_id()
     given = grounds or ("asked for on the command line" if roll_back else "")
-    only = settle_gone or operation
+    outcomes: tuple[RecoveryOutcome, ...] = ()
+    shared = Looked()
     with (
         messages.status(f"looking at the open intents of {target}"),
         exporting(project.settings.telemetry, scraped=False) as instruments,
@@ -90,18 +93,21 @@ def recover(
             who = f"{actor}{ON_GROUNDS}{grounds}" if grounds else actor
             subject = Recovery(only, target, mode, who, grounds=given, word=word)
             _find(project.stack, target, only)
-            outcomes: tuple[RecoveryOutcome, ...] = (recover_one(project.stack, subject, instruments=instruments),)
-        else:
+            outcomes = (recover_one(project.stack, subject, instruments=instruments),)
+        elif project.stack.coordination is not None:
             who = f"{actor}{ON_GROUNDS}{grounds}" if keep else actor
             swept = recover_target(project.stack, target, mode, who, instruments=instruments, grounds=given)
             if not isinstance(swept, Done):
                 raise CommandError(f"the open intents of {target} cannot be settled: {swept.reason}")
             outcomes = swept.value.outcomes
-    _show(target, outcomes, as_json=as_json)
+        if not only:
+            shared = (revert_unaccepted if roll_back else look)(project.stack, target)
+    _show(target, outcomes, shared, as_json=as_json)
     _show_earlier_losses(project.stack, target, {each.operation_id for each in outcomes})
     blocked = any(
         each.ending.blocks or (each.unaccepted is not None and mode is not Mode.SETTLE_ONLY) for each in outcomes
     )
+    blocked = blocked or (roll_back and shared.blocks)
     needs_person = any(each.alarm for each in outcomes) or (blocked and mode is not Mode.PROBE)
     raise typer.Exit(1 if needs_person else 0)
 
@@ -114,18 +120,35 @@ def _find(stack: Stack, target: Target, operation: str) -> None:
         raise CommandError(f"expected an operation that is open on {target}; found {operation!r}; {there}")
 
 
-def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], *, as_json: bool) -> None:
+def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], shared: Looked, *, as_json: bool) -> None:
     if as_json:
-        print_json([describe_outcome(each) for each in outcomes])
-    elif not outcomes:
+        print_json([*map(describe_outcome, outcomes), *([] if shared.found is None else [describe_shared(shared)])])
+        return
+    if shared.trouble and shared.found is None:
+        messages.print(f"[yellow]unknown:[/yellow] {escape(shared.trouble)}")
+    if not outcomes and shared.found is None:
         out.print(f"{target}: no open intent; nothing to recover")
     else:
+        if shared.found is not None:
+            _show_shared(target, shared)
         for each in outcomes:
             mark = " [bold red]ACCEPTED RESULT LOST[/bold red]" if each.alarm else ""
             mark = mark or (" [yellow]never accepted[/yellow]" if each.unaccepted else "")
             out.print(f"[bold]{escape(each.operation_id)}[/bold]: {each.ending.value}{mark}")
             out.print(f"  {escape(each.reason or 'nothing more is known')}")
             out.print(f"  next: {escape(each.next_action)}")
+
+
+def _show_shared(target: Target, shared: Looked) -> None:
+    assert shared.found is not None
+    ref, task = shared.found.commit.ref, shared.found.task
+    out.print(f"[bold]{escape(ref)}[/bold]: {describe_shared(shared)['ending']} [yellow]never accepted[/yellow]")
+    out.print(f"  published to a branch that others share, by {escape(task)}")
+    if shared.by is not None:
+        out.print(f"  {escape(shared.by)} takes exactly its paths back; whoever waited for it goes on")
+        return
+    out.print(f"  {escape(shared.trouble or 'its workflow has ended, and others wait for it')}")
+    out.print(f"  next: `perago recover {target} --roll-back` reverts it, `perago retry` lets its task adopt it")
 
 
 def _show_earlier_losses(stack: Stack, target: Target, shown: set[str]) -> None:
@@ -152,4 +175,17 @@ def describe_outcome(outcome: RecoveryOutcome) -> dict[str, Any]:
         "next": outcome.next_action,
         "alarm": outcome.alarm,
         "unaccepted": outcome.unaccepted,
+    }
+
+
+def describe_shared(shared: Looked) -> dict[str, Any]:
+    """Describe a publication to a shared branch that nobody accepted, and what became of it."""
+    assert shared.found is not None
+    ending = "reverted" if shared.by is not None else "stays for now" if shared.trouble else "left behind"
+    return {
+        "publication": shared.found.commit.ref,
+        "task": shared.found.task,
+        "ending": ending,
+        "reverted_by": shared.by,
+        "reason": shared.trouble,
     }

@@ -89,10 +89,20 @@ def _require_unmoved(project: Project, view: PipelineView, tasks: Registry) -> N
         if view.attempts[-1].step == OPENING:
             return
         raise CommandError(f"{place.target} is gone, and with it what {view.workflow_id} left. {_anew(view)}")
+    if _declares_its_scope(project, view, tasks):
+        return
     leave_nothing_unaccepted(project, place.target)
     head = head_of(project.stack, place.target)
     if head != place.ref and not any(each.over_maintenance for each in tasks.values()):
         raise CommandError(_moved(view, place.target, place.ref, head))
+
+
+def _declares_its_scope(project: Project, view: PipelineView, tasks: Registry) -> bool:
+    """Whether it goes on with a task that shares its branch: that one adopts what it has published, or begins anew."""
+    known = project.settings.pipelines.get(view.name)
+    steps = {} if known is None else {each.name or each.task: each.task for each in known.all_steps}
+    task = steps.get(view.attempts[-1].step, view.name)
+    return task in tasks and tasks[task].scope is not None
 
 
 def _moved(view: PipelineView, target: Target, ref: CommitRef, head: CommitRef) -> str:

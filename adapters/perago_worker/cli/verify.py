@@ -14,7 +14,7 @@ from perago_worker.cli.project import project_of, target_of
 from perago_worker.ops.verify import verify as verified
 
 #: Kinds a person should see, whatever the verdict.
-_NAMED = (Kind.KEPT, Kind.STRANGER, Kind.UNDER_WAY)
+_NAMED = (Kind.KEPT, Kind.STRANGER, Kind.UNDER_WAY, Kind.REVERT, Kind.REVERTED)
 
 
 def verify(

@@ -17,7 +17,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ValidationError
 
 from perago_worker.api.errors import UserError
-from perago_worker.config.settings import Settings, TelemetrySettings, WorkerSettings
+from perago_worker.config.settings import Settings, StoreSettings, TelemetrySettings, WorkerSettings
 
 FILE = "perago.toml"
 _PREFIX, _DELIMITER = "perago_", "__"
@@ -132,7 +132,8 @@ def _rooted(settings: Settings, project: Path) -> Settings:
             paths["hidden"] = tuple(str(project / each) for each in section.hidden)
         if isinstance(section, TelemetrySettings) and section.openlineage.startswith("file:"):
             paths["openlineage"] = f"file:{project / section.openlineage.removeprefix('file:')}"
-        return section.model_copy(update=paths)
+        moved = section.model_copy(update=paths)
+        return moved.within(project) if isinstance(moved, StoreSettings) else moved
 
     sections = {name: rooted(value) for name, value in settings if isinstance(value, BaseModel)}
     return settings.model_copy(update=sections)

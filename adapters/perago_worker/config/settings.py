@@ -11,6 +11,7 @@ from datetime import date
 from math import isinf
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import quote, unquote
 
 from pydantic import (
     AfterValidator,
@@ -65,6 +66,8 @@ class _Section(BaseModel):
 class StoreSettings(_Section):
     """Where the data is. ``path`` is for ``local``; ``url`` is lakeFS's address, or a bucket such as s3://name/prefix.
 
+    A bucket may be a folder: file:///path, or file:path below the project. ``durable``, of a folder alone: wait for the
+    disk, so that what was published survives a loss of power.
     ``endpoint``: where a bucket's server is, if not where its cloud has it. Keys given here are S3's or lakeFS's; a
     bucket without them takes the variables its cloud knows, such as AWS_ACCESS_KEY_ID, or what the machine may.
     ``timeout``: seconds for a whole answer; on lakeFS a publication has ``budget.publish_timeout``. Of lakeFS alone:
@@ -83,7 +86,21 @@ class StoreSettings(_Section):
     timeout: float = Field(default=30.0, gt=0)
     connections: int = Field(default=16, ge=1, le=256)
     repositories: Words = ()
+    durable: bool = True
     insecure: bool = False
+
+    def within(self, project: Path) -> StoreSettings:
+        """Return the same with a folder that is named from everywhere, if it was named from the project."""
+        if not self.url.startswith("file:") or self.url.startswith("file://"):
+            return self
+        folder = project.absolute() / unquote(self.url.removeprefix("file:"))
+        return self.model_copy(update={"url": f"file://{quote(str(folder))}"})
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder that a bucket is, if it is one."""
+        is_folder = self.kind == "bucket" and self.url.startswith("file:///")
+        return Path(unquote(self.url.removeprefix("file://"))) if is_folder else None
 
 
 class OrchestratorSettings(_Section):

@@ -191,7 +191,7 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
         )
     proved = stack.store.probe()
     if isinstance(proved, Done):
-        found = f"proved {proved.value.value}: {_MEANING[proved.value]}"
+        found = f"proved {proved.value.value}: {_MEANING[proved.value]}{_caution(stack.store)}"
         yield Finding("store", fine=True, found=found)
     else:
         weaker = "a lease will guard publications" if settings.fence.policy in {"auto", "disable"} else ""
@@ -248,9 +248,9 @@ def _lease(budget: PublishBudget, found: Mapping[str, CallTimes]) -> Finding:
     return Finding("lease", fine=fits, found=detail, fix="" if fits else f"set in [budget]: lease_ttl = {fitting:g}")
 
 
-def _caution(coordination: Coordination) -> str:
-    """Say what this very server is known for, if it can be asked."""
-    found = coordination.caution() if isinstance(coordination, Cautioned) else None
+def _caution(part: Coordination | Store) -> str:
+    """Say what this very server or place is known for, if it can be asked."""
+    found = part.caution() if isinstance(part, Cautioned) else None
     return f"; {found.value}" if isinstance(found, Done) and found.value else ""
 
 

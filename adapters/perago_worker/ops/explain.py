@@ -11,8 +11,9 @@ from perago_core.driver import run
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
 from perago_core.pipelines import TaskPlace
 from perago_core.recovery import Mode, sweep
-from perago_core.values import Claim, Head, Target, TaskSnapshot, TaskStatus
+from perago_core.values import Claim, CommitRef, Head, Target, TaskSnapshot, TaskStatus
 from perago_worker.ops.recover import audits, unaccepted
+from perago_worker.ops.revert import reverts_of
 from perago_worker.stack import Stack
 
 NEWLINE = "\n"
@@ -56,6 +57,9 @@ def explain(stack: Stack, task: TaskSnapshot, place: TaskPlace) -> tuple[Finding
         if isinstance(claims, Done)
         else [_trouble("store", claims)]
     )
+    undone = reverts_of(stack, target, claims.value) if isinstance(claims, Done) else claims
+    if isinstance(undone, Done):
+        findings += [Finding("branch", _reverted(*each)) for each in undone.value.items()]
     head = stack.store.head(target)
     if isinstance(head, Done):
         findings.append(Finding("branch", _head(target, head.value, task)))
@@ -103,7 +107,13 @@ def _status(task: TaskSnapshot) -> str:
     return f"attempt {task.retry_count + 1} is {task.status.value}{worker}{result}"
 
 
+def _reverted(ref: CommitRef, by: CommitRef) -> str:
+    return f"{ref[:12]}, which its task has published, was reverted by {by[:12]}: nobody had accepted it"
+
+
 def _claim(claim: Claim) -> str:
+    if claim.reverts is not None:
+        return f"a recovery claimed the right to revert {claim.reverts[:12]}: {claim.execution}"
     what = "a no-op" if claim.tree is None else f"tree {claim.tree[:12]}"
     return f"attempt {claim.number} claimed the right to publish {what} on {claim.parent[:12]}: {claim.execution}"
 

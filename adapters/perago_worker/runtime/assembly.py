@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from perago_core.values import Target
+from perago_core.values import SHARING, Target
 from perago_worker.api.errors import UserError
 from perago_worker.api.registry import Registry
 from perago_worker.bodies import isolation
@@ -21,6 +21,7 @@ from perago_worker.folders.workspace import Limits, LocalWorkspace, NoteListener
 from perago_worker.logger import log
 from perago_worker.ops.gc import sweep_dead_names
 from perago_worker.ops.retention import ClaimCollector, LedgerCollector
+from perago_worker.ops.revert import Reverter, shared_targets
 from perago_worker.ops.run_branches import sweep_run_branches
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.pipelines.run_tasks import run_tasks
@@ -81,7 +82,8 @@ def hidden_from_bodies(settings: Settings) -> tuple[str, ...] | None:
     obstacle = isolation.trouble()
     if obstacle is None:
         own, parts = settings.worker, (settings.store, settings.orchestrator, settings.coordination)
-        ours = (own.root, own.cache, own.trace, *(each.path for each in parts))
+        data = settings.store.folder
+        ours = (own.root, own.cache, own.trace, *(each.path for each in parts), *(() if data is None else (data,)))
         return isolation.hideable((*ours, *map(Path, own.hidden)))
     if settings.worker.isolation == "required":
         raise UserError(
@@ -182,6 +184,9 @@ def _assembled(
             drain_limit=own.drain_limit,
             membership=membership,
             trouble=Readiness(stack, targets_of(settings)).trouble,
+            sweep=Reverter(
+                stack, shared_targets(settings, tasks) if node.backing in SHARING else ()
+            ).collect_now_and_then,
         )
         bodies.warm()
         if lookout is not None:

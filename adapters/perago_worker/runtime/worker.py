@@ -53,6 +53,7 @@ class Worker:
         drain_limit: float,
         trouble: Callable[[], str | None] = lambda: None,
         membership: Membership | None = None,
+        sweep: Callable[[], object] = lambda: None,
     ) -> None:
         self._orchestrator = orchestrator
         self._run = run
@@ -67,6 +68,7 @@ class Worker:
         self._drain_limit = drain_limit
         self._trouble = trouble
         self._membership = membership
+        self._sweep = sweep
         self._draining = threading.Event()
         self._stopping = threading.Event()
         self._telling = threading.Lock()
@@ -95,6 +97,7 @@ class Worker:
         waited = self._poll_interval
         with ThreadPoolExecutor(self._most, thread_name_prefix="attempt") as pool:
             while not self._draining.is_set() and self._broken < PATIENCE_WITH_OURSELVES and not self.moved:
+                self._sweep()
                 started = self._take(pool)
                 if started is None:
                     log.warning("polling again in %.1f s", waited)

@@ -305,6 +305,7 @@ def _claim(claim: Claim) -> Data:
         "execution": claim.execution,
         "parent": claim.parent,
         "tree": claim.tree,
+        "reverts": claim.reverts,
     }
 
 

@@ -13,7 +13,7 @@ from attrs import fields
 from rich.table import Table as Grid
 
 from perago_core.values import Backing
-from perago_simulation.catalogue.ladder import ENVIRONMENTS, Rung, climb, ladder_text, rungs
+from perago_simulation.catalogue.ladder import ENVIRONMENTS, SHARED, Rung, climb, environments_of, ladder_text, rungs
 from perago_simulation.catalogue.windows import PATHS, Window, windows, windows_text
 from perago_simulation.cli import data
 from perago_simulation.cli.console import counted, in_processes, results, spinning, write_json
@@ -39,8 +39,9 @@ def ladder_command(
     """Explore every backing in every environment, and say what holds where; or ask what you get on your own store."""
     own = store is not None or store_can is not None
     every = _on_own_store(backing, store, store_can) if own else _on_ours(backing)
-    if unknown := [each for each in environment or () if each not in ENVIRONMENTS]:
-        message = f"nobody knows {', '.join(map(repr, unknown))}; there are {', '.join(map(repr, ENVIRONMENTS))}"
+    there = (*ENVIRONMENTS, *SHARED)
+    if unknown := [each for each in environment or () if each not in there]:
+        message = f"nobody knows {', '.join(map(repr, unknown))}; there are {', '.join(map(repr, there))}"
         raise typer.BadParameter(message, param_hint="--environment")
     wanted = [each for each in every if not environment or each[0] in environment]
     found = in_processes("exploring", _climbed, wanted)
@@ -62,7 +63,7 @@ def _on_own_store(backing: Backing | None, store: str | None, store_can: str | N
     chosen = backing or best_backing(able).asked
     return [
         (name, Asked(Setting(backing=chosen, store=able, adopts=True, **bounds), store))
-        for name, bounds in ENVIRONMENTS.items()
+        for name, bounds in environments_of(chosen).items()
     ]
 
 

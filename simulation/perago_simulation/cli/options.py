@@ -110,6 +110,8 @@ SAYS: Mapping[str, str] = {
     "read_only": "Bodies may only read.",
     "collector": "Somebody removes names and claims that are no longer needed.",
     "early_collector": "Somebody removes claims too early, to show why that is wrong.",
+    "data_collector": "Somebody removes the data of staged commits that nobody holds any more, too.",
+    "reverts": "So many recoveries may revert what nobody accepted on a shared branch.",
     "states": "Stop after so many distinct worlds.",
     "depth": "Stop after so many moves.",
     "seconds": "Stop after so many seconds.",

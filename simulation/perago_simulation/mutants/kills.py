@@ -15,7 +15,7 @@ from perago_core.attempt import ATTEMPT
 from perago_core.attempt.state import Phase
 from perago_core.machine.rows import Row
 from perago_core.value import Value
-from perago_core.values import Backing
+from perago_core.values import SHARING, Backing
 from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.first_violation import first_violation
 from perago_simulation.explore.search import explore
@@ -27,6 +27,8 @@ from perago_simulation.properties.order import broken_clauses
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting, setting
+
+_BESIDE: Mapping[str, object] = {"attempts": 1, "workflows": 2, "abreast": True, "crashes": 0, "adopts": True}
 
 #: Small worlds, the smallest first: what kills a mutant should be quick to find and short to read.
 ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
@@ -72,6 +74,14 @@ ENVIRONMENTS: Mapping[str, Mapping[str, object]] = {
         "attempts": 1, "workflows": 2, "abreast": True, "crashes": 0, "losses": 1, "pauses": False, "same_tree": True,
         "adopts": True,
     },
+    # Workflows that share a branch by what they declare.
+    "shared, reset": {
+        "attempts": 1, "steps": 2, "crashes": 0, "pauses": False, "foreign_resets": 1, "scopes": "disjoint",
+        "adopts": True,
+    },
+    "shared, crossed": {**_BESIDE, "pauses": False, "scopes": "crossed"},
+    "shared, disjoint": {**_BESIDE, "scopes": "disjoint"},
+    "shared, overlapping": {**_BESIDE, "scopes": "overlapping"},
 }  # fmt: skip
 
 
@@ -99,7 +109,10 @@ HEALED = frozenset(
 
 @frozen(repr=False)
 class Mutant(Value):
-    """One wrong protocol. ``rows`` are the production rows it changes; without any, it may matter everywhere."""
+    """One wrong protocol. ``rows`` are the production rows it changes; without any, it may matter everywhere.
+
+    One that is ``shared`` matters only where scopes are declared.
+    """
 
     id: str
     kind: str
@@ -108,6 +121,7 @@ class Mutant(Value):
     backings: tuple[Backing, ...]
     make: Make = field(eq=False)
     rows: frozenset[str] = frozenset()
+    shared: bool = False
 
 
 @frozen(repr=False)
@@ -130,9 +144,10 @@ def is_tried(of: Setting) -> bool:
     """Return whether anything is looked for in a setting.
 
     ``soft`` adopts nothing, whatever a task says; where only half of the tasks adopt, ``atomic`` stands for the others,
-    whose worlds are too many.
+    whose worlds are too many. A scope shares a branch only where the store checks every movement of it.
     """
-    return (of.takes_over or not of.adopts) and (of.backing is Backing.ATOMIC or not of.mixed)
+    adopting = (of.takes_over or not of.adopts) and (of.backing is Backing.ATOMIC or not of.mixed)
+    return adopting and (of.backing in SHARING or not of.scopes)
 
 
 _KNOWN: dict[Setting, Baseline] = {}
@@ -174,7 +189,7 @@ def _of_rows(rows: Collection[str]) -> Mapping[str, Mutant]:
 
 def _historical() -> Iterator[Mutant]:
     for bug in BUGS:
-        yield Mutant(bug.id, "bug", bug.lesson, bug.says, bug.backings, bug.make, bug.rows)
+        yield Mutant(bug.id, "bug", bug.lesson, bug.says, bug.backings, bug.make, bug.rows, bug.shared)
 
 
 def _skipped(reachable: Collection[str]) -> Iterator[Mutant]:
@@ -226,7 +241,7 @@ SKIPPED = tuple(
 
 def noticed_in(mutant: Mutant, of: Setting) -> Violation | None:
     """Return how a mutant is noticed in a setting, or ``None`` if it is not, or if it makes no difference there."""
-    if of.backing not in mutant.backings or not is_tried(of):
+    if of.backing not in mutant.backings or not is_tried(of) or (mutant.shared and not of.scopes):
         return None
     known = baseline(of)
     if mutant.rows and not mutant.rows & known.rows:

@@ -7,7 +7,7 @@ lesson went that is no mutant here is said in ``ELSEWHERE``.
 # ruff: noqa: E501  one bug or lesson, one line
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
@@ -16,7 +16,7 @@ from perago_core.attempt import messages as m
 from perago_core.attempt import table
 from perago_core.plan import Condition, PlanKind
 from perago_core.value import Value
-from perago_core.values import Backing
+from perago_core.values import SHARING, Attempt, Backing, Between
 from perago_simulation.mutants import wrong_actions as way
 from perago_simulation.mutants import wrong_learning as lesson
 from perago_simulation.mutants.wrong_actions import Make
@@ -24,13 +24,15 @@ from perago_simulation.mutants.wrong_actions import Make
 _STRONG = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED)
 _BY_NAME = (Backing.CONDITIONAL, Backing.LOCKED)
 _ALL = tuple(Backing)
+_SHARED = tuple(each for each in Backing if each in SHARING)
 
 
 @frozen(repr=False)
 class Bug(Value):
     """One bug: where it comes from, what it changes, the backings it concerns, and how to get a model that has it.
 
-    ``rows`` are those without which it makes no difference.
+    ``rows`` are those without which it makes no difference; nor does one that is ``shared`` where nobody declares what
+    he reads and writes.
     """
 
     id: str
@@ -39,6 +41,13 @@ class Bug(Value):
     backings: tuple[Backing, ...]
     make: Make
     rows: frozenset[str] = frozenset()
+    shared: bool = False
+
+
+def _between(identity: str, lesson_: str, says: str, change: Callable[[Attempt, Between], Between]) -> Bug:
+    """Return the rule of a shared branch without one of its parts."""
+    make = way.learning(m.HeadSeen, lesson.head_seen(lesson.between(change)))
+    return Bug(identity, lesson_, says, _SHARED, make, shared=True)
 
 
 #: The row that every attempt takes which adopts and finds that it has company.
@@ -100,6 +109,11 @@ BUGS = (
     Bug("only its makers", "S-41", "the owner rule asks for those who may have made the head, not for those who may adopt it", _STRONG, way.learning(m.HeadSeen, lesson.head_seen(lesson.only_its_makers)), _LOOKED),
     Bug("outranked goes on", "S-41", "who finds a newer claim goes on to the head", _STRONG, way.on(way.outranked_goes_on), _LOOKED),
     Bug("outranked fails", "S-41", "who finds a newer claim reports FAILED", _STRONG, way.on(way.outranked_fails), _LOOKED),
+    _between("reads not counted", "S-42", "on a shared branch only changes of what a task writes are a conflict", lesson.reads_not_counted),
+    _between("nothing counted", "S-42", "on a shared branch no change is a conflict", lesson.nothing_counted),
+    _between("stacked on the unaccepted", "S-03", "on a shared branch nobody asks whether what lies between is accepted", lesson.all_accepted),
+    _between("joined anywhere", "S-04", "on a shared branch nobody asks whether the input is below the head", lesson.below_the_head),
+    Bug("pinned at the head", "S-43", "on a shared branch a workflow starts from the head, accepted or not", _SHARED, way.PinnedAtTheHead, shared=True),
 )
 # fmt: on
 

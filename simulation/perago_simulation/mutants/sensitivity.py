@@ -82,6 +82,8 @@ DETECTIONS: Mapping[str, Detection] = {
     "S-34": Detection("revoke everything", _C, "stranger"),
     "S-40": Detection("K2 as KX1", _A, "duplicate"),
     "S-41": Detection("no-ops unseen", _C, "twins"),
+    "S-42": Detection("reads not counted", _A, "shared, crossed"),
+    "S-43": Detection("pinned at the head", _A, "shared, overlapping"),
     "C8": Detection("no OWN_HEAD", _C, "lost answer"),
     "L-01": Detection("waits for ever", _L, "crash"),
     "L-02": Detection("own claim counts", _C, "equal trees"),

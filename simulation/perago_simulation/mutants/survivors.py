@@ -44,6 +44,11 @@ _ONCE_MORE = (
     "as it would have."
 )
 
+_RUNS_AGAIN = (
+    "On a shared branch a head that moved ends the attempt instead of being looked at again: the body runs once more, "
+    "and nothing else is published. `tests/core/test_sharing.py` counts the runs of the body."
+)
+
 #: By mutant, why it may survive.
 REASONS: Mapping[str, str] = {
     "numbers ignored": _OVERLAP,
@@ -129,6 +134,8 @@ REASONS: Mapping[str, str] = {
     ),
     "H5 as H8": _FOR_GOOD,
     "HX1 as H8": _FOR_GOOD,
+    "PR4 as PR1": _RUNS_AGAIN,
+    "PR4 as PR2": _RUNS_AGAIN,
     "PR1 as PR4": _ONCE_MORE,
     "PR2 as PR4": _ONCE_MORE,
     "PR3 as PR4": _ONCE_MORE,

@@ -145,6 +145,14 @@ class ImmortalLease(Model):
         return (move for move in super()._fail(world) if move[0][1] != "expire")
 
 
+class PinnedAtTheHead(Model):
+    """A workflow on a shared branch starts from the head, whoever has published it."""
+
+    def pin(self, world: World) -> str:
+        """Return the head."""
+        return world.head
+
+
 class OlderClaimsRaise(Model):
     """The claim register lets an older attempt take over from a newer one."""
 

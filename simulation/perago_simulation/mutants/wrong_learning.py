@@ -14,7 +14,7 @@ from perago_core.attempt import messages as m
 from perago_core.attempt.state import AttemptState, Phase
 from perago_core.fence import Standing
 from perago_core.plan import PlanKind
-from perago_core.values import Attempt, Claim, Head, claim_of
+from perago_core.values import Attempt, Between, Claim, Head, Landed, claim_of
 from perago_simulation.world.history import chain, commit
 
 Before: TypeAlias = Callable[[AttemptState, m.HeadSeen], tuple[AttemptState, m.HeadSeen]]
@@ -57,6 +57,50 @@ def claims(change: Callable[[Attempt, tuple[Claim, ...]], tuple[Claim, ...]]) ->
         return evolve(state, known=known), event
 
     return before
+
+
+def between(change: Callable[[Attempt, Between], Between]) -> Before:
+    """Decide on something else than what lies between the input and the head."""
+
+    def before(state: AttemptState, event: m.HeadSeen) -> tuple[AttemptState, m.HeadSeen]:
+        if event.between is None:
+            return state, event
+        return state, evolve(event, between=change(state.subject, event.between))
+
+    return before
+
+
+def reads_not_counted(attempt: Attempt, between: Between) -> Between:
+    """Look for changes of what is written, and not of what is read."""
+    assert attempt.scope is not None
+    return _only(between, attempt.scope.writes)
+
+
+def nothing_counted(_attempt: Attempt, between: Between) -> Between:
+    """Look for no changes."""
+    return _only(between, ())
+
+
+def _only(between: Between, kept: tuple[str, ...]) -> Between:
+    if between.commits is None:
+        return between
+    return evolve(
+        between,
+        commits=tuple(
+            Landed(each.commit, tuple(path for path in each.touched if path.startswith(kept)))
+            for each in between.commits
+        ),
+    )
+
+
+def all_accepted(_attempt: Attempt, between: Between) -> Between:
+    """Take whatever lies between for accepted."""
+    return evolve(between, unaccepted=None)
+
+
+def below_the_head(_attempt: Attempt, between: Between) -> Between:
+    """Take an input that is not below the head for one that is."""
+    return between if between.commits is not None else evolve(between, commits=())
 
 
 def own_counts(attempt: Attempt, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:

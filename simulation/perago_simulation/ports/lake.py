@@ -107,12 +107,18 @@ class Repository:
         ``joins``: the source is its second parent.
 
         Where both have changed a path the source wins, silently: a store that blends is the worst case, and the one
-        that is explored.
+        that is explored. What joins is refused there (``is_disputed``), as by every store that lets branches be shared.
         """
         base = self.tree(self.commits[source].parents[0])
         tree = changed(self.tree(onto), differences(base, self.tree(source)))
         parents = (onto, source) if joins else (onto,)
         return self.commit(parents, tree, self.commits[source].message).ref
+
+    def is_disputed(self, source: CommitRef, onto: CommitRef) -> bool:
+        """Return whether both have changed a path since the source's parent, each in its own way."""
+        base = self.tree(self.commits[source].parents[0])
+        ours, theirs = (differences(base, self.tree(each)) for each in (onto, source))
+        return any(ours[path] != theirs[path] for path in ours.keys() & theirs.keys())
 
 
 def _digest(*parts: str) -> str:
@@ -190,6 +196,8 @@ class Publications:
             rare=self._rare._replace(branch=_state(branch)),
         )
         refusal = self._judge.refusal(self._setting, moment, Request(0, plan))
+        if refusal is None and plan.joins and branch is not None and repository.is_disputed(plan.commit, branch.at):
+            refusal = "somebody changed the same objects meanwhile"
         if refusal is None:
             return None
         found = "no branch" if branch is None else f"head {branch.at}"
@@ -281,8 +289,8 @@ class Lake(ByReference):
 
     def record(self, claim: Claim) -> Claim | None:
         """Return the claim that stands for this claim's attempt."""
-        wanted = (claim.target, claim.logical_task, claim.task_id, claim.number)
+        wanted = (claim.target, claim.logical_task, claim.task_id, claim.rank)
         standing = [
-            each for each in self.records if (each.target, each.logical_task, each.task_id, each.number) == wanted
+            each for each in self.records if (each.target, each.logical_task, each.task_id, each.rank) == wanted
         ]
         return standing[0] if standing else None

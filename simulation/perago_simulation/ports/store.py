@@ -195,6 +195,24 @@ class SimulatedStore(Lake):
         return Done(StagedRef(target.repository, name, made.ref, made.tree))
 
     @served
+    def revert(self, target: Target, name: str, message: str) -> Answer[StagedRef | None]:
+        """Commit the content before the commit that the name stands at."""
+        wrong = self.no_staging(target, name)
+        if wrong is not None:
+            return NotDone(wrong)
+        repository = self.repositories[target.repository]
+        branch = repository.branches[name]
+        parents = repository.commits[branch.at].parents
+        if not parents:
+            return NotDone(f"{branch.at} is the first commit: there is nothing before it")
+        before = repository.tree(parents[0])
+        if before == repository.tree(branch.at):
+            return Done(None)
+        made = repository.commit((branch.at,), before, message)
+        branch.at = made.ref
+        return Done(StagedRef(target.repository, name, made.ref, made.tree))
+
+    @served
     def drop(self, target: Target, name: str) -> Answer[None]:
         """Delete a staging name."""
         if Target(target.repository, name) in self.targets:
@@ -218,7 +236,7 @@ class SimulatedStore(Lake):
         if self.able.conditional_claim:
             key = (claim.target, claim.logical_task)
             standing = self.raised.get(key)
-            if standing is not None and standing.number >= claim.number:
+            if standing is not None and standing.rank >= claim.rank:
                 return Done(standing)
             # The claim is part of what an update is conditioned on, so raising it makes begun updates start again.
             self.raised[key] = claim

@@ -18,7 +18,7 @@ from perago_simulation.properties.commands import about
 from perago_simulation.properties.safety import Property, When, stands_on
 from perago_simulation.world.history import ROOT, chain, commit, maker
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Request, World
+from perago_simulation.world.state import COMPLETED, NOBODY, OPEN, Request, World, recoverers
 
 
 def _published_on_its_input(setting: Setting, world: World) -> str | None:
@@ -89,10 +89,15 @@ def _is_refused_for_good(setting: Setting, world: World, request: Request) -> bo
 
 
 def _one_publisher(_setting: Setting, world: World) -> str | None:
-    """A sender is seen while its request is on its way, and afterwards by its commit on the branch."""
+    """A sender is seen while its request is on its way, and afterwards by its commit on the branch.
+
+    A recovery publishes for nobody: it undoes.
+    """
     senders: dict[int, int] = {}
-    landed = (run for run in map(maker, chain(world.head)) if run != NOBODY)
-    for run in (*(request.run for request in world.requests), *landed):
+    nobodies = recoverers(world) | {NOBODY}
+    for run in (*(request.run for request in world.requests), *map(maker, chain(world.head))):
+        if run in nobodies:
+            continue
         other = senders.setdefault(world.runs[run].task, run)
         if other != run:
             return f"e{other} and e{run} both published for t{world.runs[run].task}"

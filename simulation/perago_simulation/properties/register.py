@@ -1,4 +1,4 @@
-"""The register: every clause S-01 to S-41 and L-01 to L-10 exactly once, and who looks after it.
+"""The register: every clause S-01 to S-43 and L-01 to L-10 exactly once, and who looks after it.
 
 A clause is looked after by explored properties (``explored``, ids of ``JUDGED`` and of ``liveness.LEADS``), by clauses
 on the order of steps (``order``, ids of ``order.CLAUSES``, which hold on every way through the table) and of the calls
@@ -16,9 +16,12 @@ from perago_core.value import Value
 from perago_simulation.properties.conduct import CONDUCT
 from perago_simulation.properties.leftovers import LEFTOVERS
 from perago_simulation.properties.safety import PROPERTIES, Property
+from perago_simulation.properties.sharing import SHARING
 
 #: Everything that is judged in a world. Conduct first: it shows a mistake before the branch does.
-JUDGED: tuple[Property, ...] = (*CONDUCT, *LEFTOVERS, *PROPERTIES)
+JUDGED: tuple[Property, ...] = (*CONDUCT, *LEFTOVERS, *PROPERTIES, *SHARING)
+#: What is promised of the branch and its history.
+OF_THE_BRANCH: tuple[Property, ...] = (*PROPERTIES, *SHARING)
 
 
 class Kind(Enum):
@@ -88,6 +91,8 @@ REGISTER = (
     Clause("S-39", "The same events give the same commands, with any implementation of the ports.", S),
     Clause("S-40", "Who loses the claim never reports.", A, ("S-40",)),
     Clause("S-41", "All that is accepted for one logical task is one result.", A, ("S-41",)),
+    Clause("S-42", "What is accepted is serialisable over what it declares to read and to write.", A, ("S-42",)),
+    Clause("S-43", "Nothing unaccepted is read by what is accepted.", A, ("S-43",)),
     Clause("L-01", "Every attempt ends, or its worker is dead and the orchestrator gives it up.", E, ("L-01",)),
     Clause("L-02", "An attempt that is left alone is accepted, whatever went wrong before.", E, ("L-02", "L-02b", "C8")),
     Clause("L-03", "One abandoned publication never blocks the next attempt; two refuse, and both heads are named.", E, ("L-03",)),

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 from perago_core.value import Value
-from perago_simulation.world.history import chain, commit
+from perago_simulation.world.history import absent, chain, commit
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, Task, World, maintains, removed_by_strangers
 
@@ -71,12 +71,14 @@ def _accepted_is_reachable(_setting: Setting, world: World) -> str | None:
     for _, ref in accepted(world):
         if ref not in chain(world.head) and ref not in removed_by_strangers(world):
             return f"accepted {ref} is not on the branch any more; the head is {world.head}"
+        if ref[0] != "N" and ref in absent(world.head):
+            return f"accepted {ref} was reverted; the head is {world.head}"
     return None
 
 
 def _one_abandoned_tip(setting: Setting, world: World) -> str | None:
-    """Beside another workflow the branch is not its own: what lies above may be the other's, so it is not judged."""
-    if setting.abreast:
+    """Judged where the branch is a workflow's own."""
+    if _others_write(setting):
         return None
     ours = _above_accepted(setting, world)
     return f"more than one commit above what was accepted: {_list(ours)}" if len(ours) > 1 else None
@@ -90,10 +92,19 @@ def _clean_tip(setting: Setting, world: World) -> str | None:
     what lies above is the one abandoned publication that S-02 allows.
     """
     done = {task.step for task in _newest(setting, world) if task.status is COMPLETED}
-    if setting.abreast or len(done) < setting.steps:
+    if _others_write(setting) or len(done) < setting.steps:
         return None
     ours = _above_accepted(setting, world)
     return f"the workflow is done, but {_list(ours)} lies above what was accepted" if ours else None
+
+
+def _others_write(setting: Setting) -> bool:
+    """Return whether what lies above what was accepted may be another workflow's, and be there rightly.
+
+    Side by side it may; in sequence where scopes are declared. Counterexample: one publishes and is given up; the next
+    starts at the commit below, changes nothing, and is done with its input.
+    """
+    return setting.abreast or (bool(setting.scopes) and setting.workflows > 1)
 
 
 def _newest(setting: Setting, world: World) -> list[Task]:
@@ -113,7 +124,7 @@ def _above_accepted(setting: Setting, world: World) -> list[str]:
     if base in removed_by_strangers(world):  # nothing can be above what is not there, and it was not we who took it off
         return []
     above = branch[: branch.index(base)] if base in branch else branch
-    return [ref for ref in above if not ref.startswith("F")]
+    return [ref for ref in above if not ref.startswith("F") and ref not in absent(world.head)]
 
 
 def _clean_history(_setting: Setting, world: World) -> str | None:
@@ -121,7 +132,8 @@ def _clean_history(_setting: Setting, world: World) -> str | None:
     for source, ref in accepted(world):
         between = chain(ref)[1:]
         between = between[: between.index(source)] if ref != source and source in between else ()
-        strange = [each for each in between if each not in refs and not each.startswith("F")]
+        gone = absent(ref)
+        strange = [each for each in between if each not in refs and not each.startswith("F") and each not in gone]
         if strange:
             return f"accepted {ref} stands on {_list(strange)}, which nobody accepted"
     return None

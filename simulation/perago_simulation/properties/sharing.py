@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from perago_simulation.properties.safety import Property, When, accepted
-from perago_simulation.world.history import chain, commit
+from perago_simulation.world.history import absent, chain, commit
 from perago_simulation.world.ports import touched
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import COMPLETED, World, scope_of
@@ -14,24 +12,32 @@ from perago_simulation.world.state import COMPLETED, World, scope_of
 def _publications(setting: Setting, world: World) -> list[tuple[str, str, tuple[str, ...]]]:
     """Return every accepted publication of a task with a scope: what it was made from, its ref, what it depends on."""
     found: list[tuple[str, str, tuple[str, ...]]] = []
+    if not setting.scopes:
+        return found
     for task in world.tasks:
         scope = scope_of(setting, task.step)
-        if scope is not None and task.status is COMPLETED and len(commit(task.ref).parents) > 1 and task.ref[0] != "F":
+        if (
+            scope is not None
+            and task.status is COMPLETED
+            and len(commit(task.ref).parents) > 1
+            and task.ref[0] not in "FN"
+        ):
             staged = commit(commit(task.ref).parents[1])
             found.append((staged.parents[0], task.ref, scope.prefixes))
     return found
 
 
-def _last_writer(setting: Setting, world: World, below: Iterable[str], prefix: str) -> str:
-    return next((ref for ref in below if touched(setting, world, ref, (prefix,))), "")
+def _last_writer(setting: Setting, world: World, at: str, prefix: str) -> str:
+    standing = (ref for ref in chain(at) if ref not in absent(at))
+    return next((ref for ref in standing if touched(setting, world, ref, (prefix,))), "")
 
 
 def _serialisable(setting: Setting, world: World) -> str | None:
     """Judged from what it was made from, also where a later attempt, which began elsewhere, has adopted it."""
     for source, ref, reads in _publications(setting, world):
         for prefix in reads:
-            seen = _last_writer(setting, world, chain(source), prefix)
-            placed = _last_writer(setting, world, chain(ref)[1:], prefix)
+            seen = _last_writer(setting, world, source, prefix)
+            placed = _last_writer(setting, world, commit(ref).parents[0], prefix)
             if seen != placed:
                 return f"{ref} has read {prefix} of {seen or 'the root'}, and stands above {placed}, which changed it"
     return None
@@ -41,7 +47,7 @@ def _reads_accepted(setting: Setting, world: World) -> str | None:
     refs = {ref for _, ref in accepted(world)}
     for source, ref, reads in _publications(setting, world):
         for prefix in reads:
-            writer = _last_writer(setting, world, chain(source), prefix)
+            writer = _last_writer(setting, world, source, prefix)
             if writer and writer not in refs:
                 return f"accepted {ref} has read {prefix} of {writer}, which nobody accepted"
     return None

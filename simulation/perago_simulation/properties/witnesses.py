@@ -24,7 +24,7 @@ from perago_simulation.explore.exploration import Violation
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.publication import revoked_and_overtaken
 from perago_simulation.properties.safety import Judge, Property, When, accepted
-from perago_simulation.world.history import maker
+from perago_simulation.world.history import ROOT, commit, maker
 from perago_simulation.world.settings import Setting, setting
 from perago_simulation.world.state import COMPLETED, DEAD, NOBODY, RUNNING, World
 
@@ -37,6 +37,10 @@ PLACES: tuple[Setting, ...] = (
     setting(Backing.CONDITIONAL, crashes=0, strangers=1, ledger=True),
     setting(Backing.CONDITIONAL, crashes=0, attempts=1, duplicates=1, collector=True),
     setting(Backing.ATOMIC, crashes=0, attempts=1, pauses=False, twins=1, adopts=True),
+    *(
+        setting(Backing.ATOMIC, crashes=0, attempts=1, pauses=False, workflows=2, abreast=True, scopes=scopes)
+        for scopes in ("disjoint", "overlapping")
+    ),
 )
 
 
@@ -94,6 +98,14 @@ def _two_at_work_on_one(world: World) -> bool:
     return any(run.fate is RUNNING and sending.get(run.task, index) != index for index, run in enumerate(world.runs))
 
 
+def _joined(world: World) -> Iterator[tuple[str, str]]:
+    """Return what was published onto, and what it was made from, of everything accepted with a declared scope."""
+    for _, ref in accepted(world):
+        onto, *staged = commit(ref).parents or (ROOT,)
+        if staged and not ref.startswith("F"):
+            yield onto, commit(staged[0]).parents[0]
+
+
 # fmt: off
 WITNESSES = (
     _is("S-01", "a result is accepted while another execution's publication is on its way", lambda w: bool(accepted(w) and w.requests)),
@@ -123,6 +135,8 @@ WITNESSES = (
     _is("S-34", "the collector has met a barrier while an execution still works", lambda w: w.rare is not None and bool(w.rare.swept) and any(run.fate is RUNNING for run in w.runs)),
     _is("S-40", "an execution works on an attempt that another has claimed", _claimed_by_another),
     _is("S-41", "two tasks of one step are accepted", lambda w: len({task.step for task in w.tasks}) < len(accepted(w))),
+    _is("S-42", "accepted work stands on what another workflow has published since it began", lambda w: any(onto != source for onto, source in _joined(w))),
+    _is("S-43", "accepted work was made from what another workflow has published", lambda w: any(source != ROOT for _, source in _joined(w))),
     _is("L-02", "a second attempt completes", lambda w: w.tasks[-1].number > 1 and w.tasks[-1].status is COMPLETED, When.AT_REST),
     _is("L-10", "an execution ends without a word", lambda w: any(state.known.result is None for _, state, _ in _asking(w, m.CleanUp))),
     _is("C8", "an execution finds its publication after the answer was lost", lambda w: any(run.state is not None and run.state.phase is Phase.OWN_FENCE and maker(w.head) == index for index, run in enumerate(w.runs))),

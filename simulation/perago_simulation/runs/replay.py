@@ -386,7 +386,7 @@ def _setting(setting: Setting) -> str:
             able = [flag.name for flag in fields(Capabilities) if getattr(value, flag.name)]
             words.append(f"store={'+'.join(able) or '-'}")
         elif value != each.default:
-            words.append(f"{each.name}={int(value)}")
+            words.append(f"{each.name}={value if isinstance(value, str) else int(value)}")
     return ",".join(words)
 
 
@@ -402,8 +402,14 @@ def _read_setting(text: str) -> Setting:
         elif name == "store":
             given[name] = _capabilities([] if value == "-" else value.split("+"))
         else:
-            given[name] = bool(int(value)) if isinstance(known[name].default, bool) else int(value)
+            given[name] = _bound(value, known[name].default)
     return Setting(**given)  # type: ignore[arg-type]
+
+
+def _bound(value: str, default: object) -> object:
+    if isinstance(default, str):
+        return value
+    return bool(int(value)) if isinstance(default, bool) else int(value)
 
 
 def _capabilities(able: Sequence[str]) -> Capabilities:

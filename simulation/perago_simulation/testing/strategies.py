@@ -13,14 +13,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from perago_core.values import Backing
+from perago_core.values import SHARING, Backing
 from perago_simulation.catalogue.ladder import named
 from perago_simulation.properties.publication import NOTHING_ALIVE_CAN_BE_REPLACED
 from perago_simulation.properties.register import JUDGED
 from perago_simulation.properties.safety import Property
 from perago_simulation.runs.replay import command_of
 from perago_simulation.runs.schedule import CachedWorld, Chooser, Failure, WorldCache, carry_out
-from perago_simulation.world.settings import Setting, setting
+from perago_simulation.world.settings import SCOPES, Setting, setting
 
 #: The backings that keep their promises whatever happens; ``soft`` does not, and is there to be broken.
 STRONG = (Backing.ATOMIC, Backing.CONDITIONAL, Backing.LOCKED)
@@ -75,28 +75,75 @@ BODIES: tuple[Mapping[str, Any], ...] = (
 )
 
 
-#: The quiet settings of some thousand worlds each, of which every world is looked at. With pauses there are more than
-#: fifty thousand.
+#: Two workflows that share a branch by what they declare to read and to write.
+_SHARING: Mapping[str, Any] = {
+    "attempts": 1, "crashes": 0, "pauses": False, "workflows": 2, "abreast": True, "adopts": True,
+}  # fmt: skip
+#: What may happen to them: at first so little that every world is looked at, whatever is declared.
+_LITTLE: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"pauses": True},
+    {"no_ops": True},
+    {"workflows": 1, "abreast": False, "steps": 2, "foreign_resets": 1},
+)
+_MORE: tuple[Mapping[str, Any], ...] = (
+    {"attempts": 2, "crashes": 1},
+    {"attempts": 2, "pauses": True},
+    {"losses": 1},
+    {"strangers": 1},
+    {"foreign_resets": 1},
+    {"refusals": 1},
+    {"interrupts": 1},
+    {"duplicates": 1},
+    {"requeues": 1},
+    {"crashes": 1, "reruns": 1},
+    {"twins": 1, "no_ops": True},
+    {"steps": 2},
+    {"workflows": 3},
+    {"abreast": False, "pauses": True, "terminations": 1},
+)
+SHARED: tuple[Mapping[str, Any], ...] = tuple(
+    {**_SHARING, **more, "scopes": scopes}
+    # Half of those drawn are small ones.
+    for more in (*_LITTLE * 3, *_MORE)
+    for scopes in filter(None, SCOPES)
+)
+
+#: The settings of some thousand worlds each, of which every world is looked at. Where retries may pause there are more
+#: than fifty thousand.
 SMALL = frozenset(
     setting(backing, adopts=adopts, **bounds, **bodies)
     for backing, bounds, bodies, adopts in product(STRONG, QUIET, BODIES, (False, True))
     if not bounds["pauses"]
+) | frozenset(
+    setting(backing, **{**_SHARING, **more, "scopes": scopes})
+    for backing, more, scopes in product(SHARING, _LITTLE, filter(None, SCOPES))
 )
 
 
 def settings(
-    backings: Sequence[Backing] = STRONG, rarely: Sequence[Mapping[str, Any]] = RARELY
+    backings: Sequence[Backing] = STRONG,
+    rarely: Sequence[Mapping[str, Any]] = RARELY,
+    shared: Sequence[Mapping[str, Any]] = SHARED,
 ) -> st.SearchStrategy[Setting]:
     """Draw a setting on a store that offers exactly what its backing needs: a quiet one, or one of a swarm.
 
-    In a swarm each setting has other things allowed, strangers, reruns, a second workflow among them.
+    In a swarm each setting has other things allowed, strangers, reruns, a second workflow among them. On the backings
+    that let workflows share a branch, they do so in one setting of six.
     """
     quiet = _quiet()
     # Not one_of, which counts equal strategies once.
     bounds = st.sampled_from((quiet, quiet, _quiet(rarely), _quiet(rarely), _swarm(({}, *rarely)))).flatmap(
         lambda each: each
     )
-    return bounds.flatmap(lambda more: st.sampled_from(backings).map(lambda backing: setting(backing, **more)))
+    alone = bounds.flatmap(lambda more: st.sampled_from(backings).map(lambda backing: setting(backing, **more)))
+    sharing = [backing for backing in backings if backing in SHARING]
+    if not sharing or not shared:
+        return alone
+    beside = st.sampled_from(shared).flatmap(
+        lambda more: st.sampled_from(sharing).map(lambda backing: setting(backing, **more))
+    )
+    return st.sampled_from((alone,) * 5 + (beside,)).flatmap(lambda each: each)
 
 
 @st.composite
@@ -165,6 +212,9 @@ def judged(of: Setting) -> tuple[Property, ...]:
     if of.backing is Backing.CONDITIONAL and of.collector and of.ledger:
         # A delivery whose claim was just collected leaves its intent to the next sweep (ADR 55).
         excused.add("S-33c")
+    if of.scopes and of.reruns:
+        # Whoever reruns an accepted task takes its acceptance back under what others have published since (ADR 73).
+        excused.add("S-03")
     replaces = not of.takes_over or of.mixed
     if of.same_tree and replaces and of.attempts > once.attempts:
         excused.add("S-16")

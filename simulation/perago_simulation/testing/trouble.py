@@ -59,8 +59,8 @@ def some_troubles(of: Setting, chance: Random) -> list[Trouble]:
     kinds = [
         kind for bound, allowed in ALLOWS.items() if getattr(of, bound) and bound not in _BESIDE for kind in allowed
     ]
-    kinds += [HOLD] * max(1, len(kinds)) if of.pauses or beside or not kinds else []
-    executions = min(MET, of.attempts + of.duplicates + of.twins)
+    kinds += [HOLD] * max(1, len(kinds)) if of.pauses or of.abreast or beside or not kinds else []
+    executions = min(MET, of.attempts * (of.workflows if of.abreast else 1) + of.duplicates + of.twins)
     met = [index for index in range(executions) if chance.choice((False, True, True, True))]
     met += [chance.randrange(MET) for _ in range(chance.choice((0, 1, 2)))]
     found = [Trouble(index, chance.choice(PLACES), chance.choice(kinds)) for index in met]

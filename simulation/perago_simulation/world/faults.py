@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from perago_simulation.world import strangers
+from perago_simulation.world import recoveries, strangers
 from perago_simulation.world.collector import collect
 from perago_simulation.world.settings import RARE, Setting
 from perago_simulation.world.state import CANCELED, NOBODY, OPEN, Rare, Rarities, World, by_run, with_rare, with_task
@@ -38,6 +38,8 @@ def rare_moves(model: Model, world: World) -> Moves:
             yield from happens(model, with_rare(world, left=left._replace(**{name: budget - 1})))
     yield from strangers.tidy(world)
     yield from landings(model.setting, world)
+    if model.setting.reverts:
+        yield from recoveries.go_on(model, world)
     if model.setting.collects:
         yield from collect(model.setting, world, ended=model.has_ended(world))
 
@@ -120,4 +122,5 @@ RARITIES: Mapping[str, Rarity] = {
     "foreign_writes": _by_a_stranger(strangers.write),
     "epochs": _decide_anew,
     "twins": _schedule_twice,
+    "reverts": recoveries.begin,
 }

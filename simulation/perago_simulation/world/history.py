@@ -3,8 +3,9 @@
 ``C2`` is what execution 2 staged on the root, ``C2(M0)`` what it staged on ``M0``. ``M2`` and ``M2(M0)`` are their
 merges onto their own base, ``M2@F0`` is a merge onto another head. ``D2`` and ``E2`` are the same for executions that
 all stage equal content. ``F0@A`` is a stranger's commit on ``A``, ``FM0@A`` a stranger's merge of ``F0@A`` into ``A``,
-with two parents. A name says everything, so a world only has to hold
-names; two different commits must never share one, also not across the explorations of one process.
+with two parents. ``U3(M2^)`` is what recovery 3 stages to undo ``M2^``, and ``N3(M2^)^`` is that, published. A name
+says everything, so a world only has to hold names; two different commits must never share one, also not across the
+explorations of one process.
 """
 
 from __future__ import annotations
@@ -37,13 +38,26 @@ def merged(source: str, onto: str, *, joins: bool = False) -> CommitRef:
 
     One that joins has the staged commit as its second parent.
     """
-    name = {"C": "M", "D": "E"}[source[0]] + source[1:]
+    name = {"C": "M", "D": "E", "U": "N"}[source[0]] + source[1:]
     base = commit(source).parents[0]
     others = (CommitRef(source),) if joins else ()
     name = f"{name}^" if joins else name
     if onto == base:
         return _make(name, onto, commit(source).tree, *others)
     return _make(f"{name}@{onto}", onto, f"{commit(source).tree}+{commit(onto).tree}", *others)
+
+
+def undone(run: int, ref: str) -> CommitRef:
+    """Make what a recovery stages to undo a commit: the content before it."""
+    before = commit(commit(ref).parents[0])
+    return _make(f"U{run}({ref})", ref, before.tree)
+
+
+@cache
+def absent(ref: str) -> frozenset[str]:
+    """Name the commits at or below this one that count as absent: what was reverted, and what reverts it."""
+    pairs = ((each, commit(commit(each).parents[1]).parents[0]) for each in chain(ref) if each[0] == "N")
+    return frozenset(each for pair in pairs for each in pair)
 
 
 def foreign(number: int, onto: str) -> CommitRef:
@@ -75,7 +89,7 @@ def take_over(commits: Iterable[Commit]) -> None:
         assert _COMMITS.setdefault(each.ref, each) == each, f"two commits are called {each.ref}"
 
 
-_MADE = re.compile(r"[CDEM](\d+)")
+_MADE = re.compile(r"[CDEMNU](\d+)")
 
 
 @cache

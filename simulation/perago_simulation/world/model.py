@@ -16,6 +16,7 @@ from perago_core.attempt import messages as m
 from perago_core.machine.engine import Table
 from perago_core.machine.rows import Step
 from perago_core.values import Attempt
+from perago_simulation.machines.conversations import Conversations
 from perago_simulation.world import bodies, strangers
 from perago_simulation.world.effects import (
     EFFECTS,
@@ -80,6 +81,8 @@ class Model:
         self.store = store or Store()
         #: The rows of the table that have fired so far.
         self.fired: set[str] = set()
+        #: What recoveries have said so far.
+        self.talks = Conversations()
         self.step = lru_cache(maxsize=None)(self._fire)
         # Asked of the setting: a step that asked the world would depend on more than its own execution.
         self._troubled = any(getattr(setting, name) for name in TROUBLES)
@@ -231,11 +234,12 @@ class Model:
         workflows = [task.step // self.setting.steps for task in world.tasks]
         for workflow in range(max(workflows) + 1):
             newest = max(index for index, each in enumerate(workflows) if each == workflow)
-            yield from self._go_on(world, newest)
+            for line in self._lines(world, newest):
+                yield from self._go_on(world, line)
         yield from self._start_next(world, max(workflows) + 1)
 
     def _lines(self, world: World, last: int) -> tuple[int, ...]:
-        """Return the newest task of each line of the newest step; where no step is scheduled twice there is one."""
+        """Return the newest task of each line of this one's step; where no step is scheduled twice there is one."""
         if not self.setting.twins:
             return (last,)
         step = world.tasks[last].step
@@ -291,8 +295,11 @@ class Model:
             # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
             waits = (able.barrier or able.conditional_claim) and self.setting.pinned
             pinned = restarted(quiet) if waits else quiet
-            start = accepted_head(self.setting, pinned) if self.setting.scopes else world.head
-            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, start))
+            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, self.pin(pinned)))
+
+    def pin(self, world: World) -> str:
+        """Return what a workflow starts from: the head, or on a shared branch the newest accepted commit."""
+        return accepted_head(self.setting, world) if self.setting.scopes else world.head
 
     def _names_in_use(self, world: World) -> tuple[tuple[int, str], ...]:
         if not self.setting.abreast:

@@ -15,11 +15,11 @@ from attrs import evolve
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
 from perago_core.ledger import records
-from perago_core.names import commit_message
+from perago_core.names import commit_message, recovery_name
 from perago_core.ports import Entry
 from perago_core.results import Completed, FailedTerminally, Result
 from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
-from perago_simulation.world.history import chain, commit, maker, staged
+from perago_simulation.world.history import absent, chain, commit, maker, staged
 from perago_simulation.world.settings import Setting
 from perago_simulation.world.state import (
     CLEAN,
@@ -36,6 +36,7 @@ from perago_simulation.world.state import (
     branch_of,
     maintained_in,
     maintains,
+    recoverers,
     restarted,
     scope_of,
     snapshot_of,
@@ -60,6 +61,10 @@ def _pinned(setting: Setting, world: World, index: int) -> Attempt:
 
 
 def _name(setting: Setting, world: World, index: int) -> str:
+    if index in recoverers(world):
+        at = world.runs[index].task
+        task = world.tasks[at]
+        return recovery_name(TARGET, f"wf/step{task.step}", task.number, f"t{at}", f"e{index}")
     return _pinned(setting, world, index).staging_name
 
 
@@ -150,7 +155,7 @@ def _look(setting: Setting, world: World, _index: int, _repository: str, ref: Co
 def _message(setting: Setting, world: World, ref: str) -> str:
     """Return what a commit says of itself: a stranger's nothing, nor any where there is one logical task only."""
     run = maker(ref)
-    if run == NOBODY or setting.steps * setting.workflows == 1:
+    if run == NOBODY or (setting.steps * setting.workflows == 1 and not setting.reverts):
         return ""
     at = world.runs[run].task
     task = world.tasks[at]
@@ -175,7 +180,10 @@ def _since(
     if base not in branch:
         return world, Done(None)
     above = branch[: branch.index(base)]
-    return world, Done(tuple(Landed(commit(ref), touched(setting, world, ref, prefixes)) for ref in above))
+    # Neither a publication that was reverted nor what reverts it changes anything between the two, if both are there.
+    changing = [ref for ref in above if ref not in absent(head) or base in absent(head)]
+    paths = {ref: touched(setting, world, ref, prefixes) for ref in changing}
+    return world, Done(tuple(Landed(commit(ref), paths.get(ref, ())) for ref in above))
 
 
 def touched(setting: Setting, world: World, ref: str, prefixes: tuple[str, ...]) -> tuple[str, ...]:
@@ -204,22 +212,23 @@ def _claim(setting: Setting, world: World, index: int, wanted: Claim) -> Served:
     if not setting.store.claim:
         return world, NotDone("this store keeps no claims")
     for claim in world.claims:
-        if claim.task_id == wanted.task_id:
+        if claim.key == wanted.key:
             return world, Done(claim)
     after = world._replace(claims=(*world.claims, wanted))
     if setting.store.conditional_claim:
         at = world.tasks[world.runs[index].task].step
         holder = world.raised[at]
-        if holder != NOBODY and world.tasks[world.runs[holder].task].number >= wanted.number:
-            (standing,) = [claim for claim in world.claims if claim.execution == f"e{holder}"]
-            return world, Done(standing)
+        standing = [claim for claim in world.claims if claim.execution == f"e{holder}"]
+        turn = standing[0].turn if standing else 0
+        if holder != NOBODY and (world.tasks[world.runs[holder].task].number, turn) >= wanted.rank:
+            return world, Done(standing[0])
         # The claim is part of what an update is conditioned on, so raising it makes begun updates start again.
         after = restarted(after._replace(raised=(*world.raised[:at], index, *world.raised[at + 1 :])))
     return after, Done(wanted)
 
 
 def _read_claim(_setting: Setting, world: World, _index: int, wanted: Claim) -> Served:
-    found = [claim for claim in world.claims if claim.task_id == wanted.task_id]
+    found = [claim for claim in world.claims if claim.key == wanted.key]
     return world, Done(found[0] if found else None)
 
 

@@ -32,6 +32,7 @@ RARE: Mapping[str, str] = {
     "late_landings": "unanswered request(s) that land later",
     "epochs": "new epoch(s) of the policy",
     "twins": "task(s) scheduled twice",
+    "reverts": "recovery(ies) that revert",
 }
 
 
@@ -66,7 +67,8 @@ class Setting(Value):
     any moment and rightly or not, that its attempt, its time or its lease is lost; ``refusals`` refuse what was asked
     for, or let a body fail; ``lateness`` is a clock that shows a deadline to be over; ``late_landings`` are unanswered
     requests of any kind that land at any later time; ``epochs`` are policies decided anew under way; ``twins`` are open
-    tasks that are scheduled once more, under another id, and both count. With ``bodies``
+    tasks that are scheduled once more, under another id, and both count; ``reverts`` are recoveries of publications to
+    a shared branch that nobody accepted. With ``bodies``
     workspace and body take moves of their own, and a body may ask for a place to write while it runs; with
     ``read_only`` it must not. With ``collector`` somebody removes
     names and claims that are no longer needed; with ``early_collector`` claims of every attempt that has ended, which
@@ -112,6 +114,7 @@ class Setting(Value):
     collector: bool = field(default=False, validator=flag)
     early_collector: bool = field(default=False, validator=flag)
     data_collector: bool = field(default=False, validator=flag)
+    reverts: int = field(default=0, validator=count)
 
     @property
     def takes_over(self) -> bool:

@@ -7,8 +7,9 @@ explorer can keep them in a set.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
+from perago_core.answers import Answer
 from perago_core.attempt import AttemptState
 from perago_core.machine.rows import Command
 from perago_core.plan import PublishPlan
@@ -129,6 +130,19 @@ class Rarities(NamedTuple):
     late_landings: int
     epochs: int
     twins: int
+    reverts: int
+
+
+class Recovering(NamedTuple):
+    """A recovery that reverts: its execution, the publication, its task, and the answers so far.
+
+    ``None``: it is over.
+    """
+
+    run: int
+    ref: str
+    task: str
+    answers: tuple[Answer[Any], ...] | None = ()
 
 
 class HeldUp(NamedTuple):
@@ -148,7 +162,7 @@ class Rare(NamedTuple):
     ``removed``: what strangers took off the branch, which is no broken promise of ours. ``swept``: the steps for which
     the collector has met a barrier after their last name was gone. ``hollow``: commits whose data is gone. ``held``:
     unanswered requests that have not landed yet. ``epoch``: the epoch of the policy. ``maintained``: what the ledger
-    proves to be accepted maintenance.
+    proves to be accepted maintenance. ``recoveries``: those that revert, each with an execution of its own.
     """
 
     left: Rarities
@@ -160,6 +174,7 @@ class Rare(NamedTuple):
     held: tuple[HeldUp, ...] = ()
     epoch: int = 0
     maintained: tuple[Maintained, ...] = ()
+    recoveries: tuple[Recovering, ...] = ()
 
 
 class World(NamedTuple):
@@ -215,6 +230,7 @@ class Changed(TypedDict, total=False):
     held: tuple[HeldUp, ...]
     epoch: int
     maintained: tuple[Maintained, ...]
+    recoveries: tuple[Recovering, ...]
 
 
 def with_rare(world: World, **changes: Unpack[Changed]) -> World:
@@ -237,6 +253,11 @@ def branch_of(world: World) -> str:
 def epoch_of(world: World) -> int:
     """Return the epoch of the policy that is stored."""
     return 0 if world.rare is None else world.rare.epoch
+
+
+def recoverers(world: World) -> frozenset[int]:
+    """Name the executions that are recoveries."""
+    return frozenset(() if world.rare is None else (each.run for each in world.rare.recoveries))
 
 
 def maintained_in(world: World) -> tuple[Maintained, ...]:

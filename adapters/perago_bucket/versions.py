@@ -25,6 +25,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from secrets import token_hex
+from typing import BinaryIO
 
 from attrs import frozen
 
@@ -116,7 +117,7 @@ def current(here: int) -> Version | None:
 
     A listing is a hint, because names come and go while it is made. That the next number is not there, and this one
     still is after that, means that it was current in between: a next one that was there and is gone would have taken
-    this one with it.
+    this one with it. What was made in vain is never the highest of a listing, which for so few names is one step.
     """
     for _ in range(_ROUNDS):
         numbers = [int(name) for name in names_in(here) if _NUMBER.fullmatch(name)]
@@ -250,21 +251,36 @@ def _is_there(here: int, number: int) -> bool:
 
 
 def _nonce(here: int, number: int) -> str | None:
-    found = _read(here, number)
-    return None if found is None else found.nonce
+    """Return the nonce of a version; ``None``: it is gone."""
+    file = _opened(here, number)
+    if file is None:
+        return None
+    with file:
+        return _header(file, number)[0]
 
 
 def _read(here: int, number: int) -> Version | None:
     """Read a version; ``None``: it is gone."""
+    file = _opened(here, number)
+    if file is None:
+        return None
+    with file:
+        nonce, is_last = _header(file, number)
+        data = whole(iter(lambda: file.read(_PART), b""), str(number))
+        return Version(number, nonce, None if is_last else data, os.fstat(file.fileno()).st_mtime)
+
+
+def _opened(here: int, number: int) -> BinaryIO | None:
     try:
-        descriptor = os.open(str(number), READING, dir_fd=here)
+        return os.fdopen(os.open(str(number), READING, dir_fd=here), "rb")
     except FileNotFoundError:
         return None
-    with open(descriptor, "rb") as file:  # noqa: PTH123  relative to a folder
-        header = _HEADER.fullmatch(file.readline(_HEADER_LENGTH))
-        if header is None:
-            message = f"expected version {number}, found something else: it was not written here"
-            raise OSError(message)
-        data = whole(iter(lambda: file.read(_PART), b""), str(number))
-        modified = os.fstat(descriptor).st_mtime
-    return Version(number, header[1].decode(), data if header[2] == b"is" else None, modified)
+
+
+def _header(file: BinaryIO, number: int) -> tuple[str, bool]:
+    """Read the line a version begins with: its nonce, and whether it is the last one."""
+    found = _HEADER.fullmatch(file.readline(_HEADER_LENGTH))
+    if found is None:
+        message = f"expected version {number}, found something else: it was not written here"
+        raise OSError(message)
+    return found[1].decode(), found[2] == b"gone"

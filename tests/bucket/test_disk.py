@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from perago_bucket import BucketCoordination, BucketStore, Connection
+from perago_bucket import BucketCoordination, BucketStore, Connection, versions
 from perago_bucket.client import bucket
 from perago_bucket.disk import Disk
 from perago_bucket.folders import Made
@@ -109,6 +109,24 @@ def test_an_object_that_ended_and_was_made_anew_shares_no_tag_with_what_it_was(d
     assert disk.create(KEY, b"equal") not in {None, first}
     assert disk.swap(KEY, first, b"late") is None
     assert [each.key for each in disk.list("")] == [KEY]
+
+
+def test_a_reader_goes_on_from_a_listing_that_is_old(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a client of a file server may have it: what was made last is not in it."""
+    tag = disk.create(KEY, b"0")
+    for number in range(1, KEPT + 3):
+        assert tag is not None
+        tag = disk.swap(KEY, tag, str(number).encode())
+    real = versions.names_in
+
+    def old(folder: int) -> list[str]:
+        names = real(folder)
+        return sorted(names, key=int)[:3] if all(map(str.isdecimal, names)) else names
+
+    monkeypatch.setattr(versions, "names_in", old)
+    found = disk.read(KEY)
+    assert found is not None
+    assert (found.data, found.tag) == (str(KEPT + 2).encode(), tag)
 
 
 def test_an_answer_that_was_lost_on_the_way_from_a_file_server_is_no_refusal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,6 +12,7 @@ from secrets import token_hex
 
 import pytest
 
+from perago_bucket import versions
 from perago_bucket.disk import Disk
 from perago_bucket.versions import KEPT
 from tests.local.git_victims import Victim, victim
@@ -181,6 +183,28 @@ def test_what_was_made_in_vain_is_no_proof_for_another_who_slept(tmp_path: Path)
     world.check()
 
 
+def test_versions_are_removed_in_order_also_where_the_dead_have_left_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has read 1 takes it, if it is there, for a proof that 2 was never made: so no 2 goes before its 1."""
+    removes = versions._remove_old
+    fewest = MANY
+    for step in range(1, 100):
+        world = World(tmp_path).created()
+        monkeypatch.setattr(versions, "_remove_old", lambda *_: None)
+        world.rival(MANY)
+        monkeypatch.setattr(versions, "_remove_old", removes)
+        child = victim(acting(world, "swap"), step, signal.SIGKILL)
+        (life,) = (world.folder / KEY).iterdir()
+        ended = child.wait()
+        left = sorted(int(each.name) for each in life.iterdir())
+        assert left == list(range(left[0], left[-1] + 1)), "none is missing in between"
+        fewest = min(fewest, len(left))
+        if ended == "survived":
+            break
+    assert fewest == KEPT
+
+
 # ---- Several processes at once.
 
 WRITERS, TURNS = 6, 25
@@ -205,12 +229,16 @@ def append(folder: Path, writer: int) -> list[str]:
     return added
 
 
+def is_at_work(child: Victim) -> bool:
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
 def test_no_update_of_several_processes_is_lost_and_each_is_there_once(tmp_path: Path) -> None:
     world = World(tmp_path)
     assert world.disk.create(KEY, b"[]") is not None
     writers = [victim(partial(append, world.folder, each), NEVER, signal.SIGKILL) for each in range(WRITERS)]
     read: list[int] = []
-    while len(read) < 2 or read[-1] < WRITERS * TURNS:
+    while any(map(is_at_work, writers)):
         found = world.current()
         assert found is not None, "there is always one"
         read.append(len(json.loads(found)))

@@ -30,8 +30,8 @@ MISTAKES = {
         "test_a_head_that_has_moved_is_refused_where_the_store_checks_it[replace]",
     ),
     "a claim is lowered": (
-        "same or stands.number >= claim.number",
-        "same",
+        "stands.key == claim.key or stands.rank >= claim.rank",
+        "stands.key == claim.key",
         "test_a_claim_is_raised_strictly_upward_where_the_store_knows_claims",
     ),
     "a path leaves the repository": (

@@ -46,6 +46,7 @@ CONVERSATIONS = (
     "SettleIntents",
     "AcquireLease",
     "AwaitTakeover",
+    "RevokeOlder",
     "ArmIntent",
     "ConfirmIntent",
     "SettleIntent",

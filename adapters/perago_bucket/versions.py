@@ -150,7 +150,7 @@ def swap(root: Root, names: Sequence[str], tag: str, data: bytes | None) -> str 
             root.sync(here)
             was_current = _nonce(here, number) == known[3]
             with suppress(OSError):  # whoever comes next removes them
-                _remove_old(here, number + 1)
+                remove_old(here, number + 1)
     except FileNotFoundError:
         return None  # the object has ended, or what we had made was swept while we slept
     if not was_current:
@@ -231,7 +231,7 @@ def _content(nonce: str, data: bytes | None) -> tuple[bytes, ...]:
     return (f"{nonce} gone\n".encode(),) if data is None else (f"{nonce} is\n".encode(), data)
 
 
-def _remove_old(here: int, number: int) -> None:
+def remove_old(here: int, number: int) -> None:
     """Remove all but the newest, the oldest first; what others remove meanwhile is no problem."""
     for each in sorted(int(name) for name in names_in(here) if _NUMBER.fullmatch(name)):
         if each > number - KEPT:

@@ -16,7 +16,7 @@ import pytest
 from perago_bucket import BucketCoordination, BucketStore, Connection, versions
 from perago_bucket.client import bucket
 from perago_bucket.disk import Disk
-from perago_bucket.folders import Made
+from perago_bucket.folders import Made, names_in
 from perago_bucket.mounts import described, mount_of
 from perago_bucket.versions import KEPT
 from perago_conformance.support import FIRST, MAIN, attempt_at, contents, done, head_of, plan_for, stage
@@ -117,10 +117,9 @@ def test_a_reader_goes_on_from_a_listing_that_is_old(disk: Disk, monkeypatch: py
     for number in range(1, KEPT + 3):
         assert tag is not None
         tag = disk.swap(KEY, tag, str(number).encode())
-    real = versions.names_in
 
     def old(folder: int) -> list[str]:
-        names = real(folder)
+        names = names_in(folder)
         return sorted(names, key=int)[:3] if all(map(str.isdecimal, names)) else names
 
     monkeypatch.setattr(versions, "names_in", old)

@@ -183,17 +183,21 @@ def test_what_was_made_in_vain_is_no_proof_for_another_who_slept(tmp_path: Path)
     world.check()
 
 
+def leave_all(_here: int, _number: int) -> None:
+    """Remove nothing, as if everybody had been killed before."""
+
+
 def test_versions_are_removed_in_order_also_where_the_dead_have_left_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has read 1 takes it, if it is there, for a proof that 2 was never made: so no 2 goes before its 1."""
-    removes = versions._remove_old
+    removes = versions.remove_old
     fewest = MANY
     for step in range(1, 100):
         world = World(tmp_path).created()
-        monkeypatch.setattr(versions, "_remove_old", lambda *_: None)
+        monkeypatch.setattr(versions, "remove_old", leave_all)
         world.rival(MANY)
-        monkeypatch.setattr(versions, "_remove_old", removes)
+        monkeypatch.setattr(versions, "remove_old", removes)
         child = victim(acting(world, "swap"), step, signal.SIGKILL)
         (life,) = (world.folder / KEY).iterdir()
         ended = child.wait()

@@ -111,6 +111,8 @@ def _elements(entry: object) -> str:
 
 def main(*words: str) -> int:
     """Write or check, and say what was done."""
+    if strange := [word for word in words if word.startswith("--") and word not in {"--check", "--full"}]:
+        sys.exit(f"expected --check, --full or names of matrices, found {', '.join(strange)}")
     names = [word for word in words if not word.startswith("--")]
     wanted: dict[str, Callable[[], str]] = {}
     if not names:

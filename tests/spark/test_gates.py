@@ -15,6 +15,7 @@ from perago_core.answers import Done
 from perago_core.results import Completed, Failed
 from perago_local.coordination import SqliteCoordination
 from perago_spark import (
+    DatasetError,
     Gate,
     GateError,
     SparkTask,
@@ -29,6 +30,7 @@ from perago_spark import (
     row_count_drift,
     unique,
 )
+from perago_spark.api.gates import Counts, verdicts
 from perago_worker.ops.failed import failed_gates, forget_failed, keep_with, kept_commits
 from perago_worker.stack import Stack
 from tests.spark.lake import Lake, TaskRunner, datasets, done
@@ -137,6 +139,37 @@ def test_a_write_that_changes_nothing_is_judged_and_stays_one(runner: TaskRunner
     ws = datasets(runner.spark, runner.lake, runner.at)
     with pytest.raises(GateError, match=r"1 row\(s\) outside"):
         ws.write("numbers", ws.spark.range(0, 10, 1, 1), gates=[in_range("id", 0, 8)])
+
+
+def test_rows_that_did_not_pass_are_replaced_or_stay_unpublished(runner: TaskRunner) -> None:
+    """A body that catches the error cannot add to them; it can write the data set anew, even as it was."""
+    with runner.task() as ws:
+        ws.write("numbers", ws.spark.range(0, 10, 1, 1))
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    with pytest.raises(GateError):
+        ws.write("numbers", ws.spark.range(0, 20, 1, 1), mode="append", gates=[in_range("id", 0, 9)])
+    with pytest.raises(DatasetError, match=r"replaces all of 'numbers', .*found mode='append', which keeps some"):
+        ws.write("numbers", ws.spark.range(5, 6, 1, 1), mode="append")
+    assert ws.unfinished == ("numbers",)
+    for rows in (10, 3):
+        with runner.task() as ws:
+            with pytest.raises(GateError):
+                ws.write("numbers", ws.spark.range(0, 20, 1, 1), gates=[in_range("id", 0, 9)])
+            ws.write("numbers", ws.spark.range(0, rows, 1, 1), gates=[in_range("id", 0, 9)])
+            assert ws.failed == ()
+        assert runner.rows("numbers") == list(range(rows))
+
+
+def test_a_missing_value_among_accepted_ones_accepts_no_other(runner: TaskRunner) -> None:
+    """Beside one, SQL's answer for any other value is neither true nor false."""
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    with pytest.raises(GateError, match=r"1 row\(s\) with another value"):
+        ws.write("orders", orders(ws.spark, *BAD), gates=[accepted_values("country", "DE", "FR", None)])
+
+
+def test_a_gate_whose_figure_is_not_there_is_not_met() -> None:
+    [verdict] = verdicts([not_null("id")], {}, Counts(0, 1, 1))
+    assert verdict.objection == "no number of row(s) without a value"
 
 
 # ---- In a worker

@@ -233,6 +233,13 @@ class SparkDatasets:
             by_partition = mode == "overwrite_partitions" or (
                 mode == "overwrite" and bool(partition_by) and self._is_dynamic()
             )
+            if folder in self._failed and (by_partition or mode == "append"):
+                # What did not pass is staged, and would be published beside these rows.
+                raise DatasetError(
+                    f"a write that replaces all of {name!r}, whose rows did not pass their gates",
+                    f"mode={mode!r}, which keeps some",
+                    "Let the body raise, or overwrite the whole data set",
+                )
             gated = gate.with_columns(frame, demanded, self) if demanded else frame
             wanted = {**(observe or {}), **gate.figures(demanded)}
             # Partitions that are what they were are not staged: nothing but Spark then knows how many rows they have.
@@ -248,6 +255,7 @@ class SparkDatasets:
             spark_mode = "append" if by_partition else mode
             shaped = _shaped(observed_frame, files, tuple(partition_by), tuple(sort_by))
             self._save(shaped, place, spark_mode, via, is_sorted=bool(sort_by))
+            self._failed.discard(folder)
             written = self._outcome(name, place, spark_mode)
             if by_partition and not written.changed:
                 written = evolve(written, rows=figures.rows())

@@ -128,7 +128,7 @@ def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as abov
     """Demand one of these values."""
 
     def is_another(_: str) -> Column:
-        found: Column = ~_functions().col(column).isin(list(values))
+        found: Column = ~_functions().col(column).isin(present(values))
         return found
 
     shown = ", ".join(map(repr, values))
@@ -250,10 +250,15 @@ def _has_null(columns: Sequence[str]) -> Column:
     return found
 
 
+def present(values: Iterable[Any]) -> list[Any]:
+    """Leave missing values out of a list: beside one, SQL does not know of any value that it is not in the list."""
+    return [each for each in values if each is not None]
+
+
 def none_of(what: str) -> _Judge:
-    """Judge a figure that must be 0."""
+    """Judge a figure that must be 0. One that is not there is none that was met."""
 
     def judge(found: Any, _counts: Counts) -> str | None:  # noqa: ANN401  a number
-        return f"{found} {what}" if found else None
+        return None if found == 0 else f"{'no number of' if found is None else found} {what}"
 
     return judge

@@ -176,6 +176,12 @@ def test_anything_else_is_no_gate() -> None:
         gates_of(["id is not null"], KINDS)
 
 
+@pytest.mark.parametrize("alone", [not_null("id"), pa.DataFrameSchema({"id": Column(int)})])
+def test_a_gate_or_a_schema_without_brackets_is_told_of_them(alone: Any) -> None:  # noqa: ANN401  no list
+    with pytest.raises(DatasetError, match=r"expected a list of gates; found a \w+\. Put it into brackets"):
+        gates_of(alone, KINDS)
+
+
 @pytest.mark.parametrize(
     ("demand", "found"),
     [(Column(int), "a Column"), (Check.ge(1), "a Check"), (pa.DataFrameSchema, "DataFrameSchema")],

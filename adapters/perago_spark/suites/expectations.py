@@ -51,7 +51,9 @@ def expectation_gates(demand: Any, columns: Mapping[str, str]) -> list[Gate]:  #
     every = getattr(demand, "expectations", [demand])
     if isinstance(demand, type) or not all(hasattr(each, "configuration") for each in every):
         found = demand.__name__ if isinstance(demand, type) else f"a {type(demand).__name__}"
-        raise DatasetError("an ExpectationSuite or an expectation, made", found, "Pass the suite that it is made of")
+        raise DatasetError(
+            "an ExpectationSuite or an expectation, made", found, "Pass the suite, or give it its arguments"
+        )
     return rows.translated(_LIBRARY, (_check(each, columns) for each in every))
 
 

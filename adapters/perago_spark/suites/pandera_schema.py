@@ -102,7 +102,7 @@ def _of_schema(schema: Any, columns: Mapping[str, str]) -> list[Gate]:  # noqa: 
         wanted = [each for each in schema.columns if each in columns]
         found = [each for each in columns if each in schema.columns]
         gates.append(rows.known("pandera: ordered", None if wanted == found else f"the order {', '.join(found)}"))
-    # Of those that are there, as pandera has it; that one is absent is said above.
+    # Pandera, too, compares by those that are there; one that is required and absent is said above.
     together = [each for each in schema.unique or () if each in columns]
     if together:
         fractions = [each for each in together if columns[each] in _FRACTIONS]

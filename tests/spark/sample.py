@@ -24,7 +24,7 @@ SEED: Final = "PERAGO_SPARK_SEED"
 FAULTS: Final = "test_faults.py"
 #: How many tests of the fault matrix, and of data sets. With the environment's installation they are to take four
 #: minutes of two cores at most (ADR 74).
-SIZES: Final = {True: 3, False: 9}
+SIZES: Final = {True: 2, False: 7}
 #: What tables are tried on a Spark; the newest has neither (ADR 57).
 TABLES: Final = {"4.1": "tests/tables/test_iceberg.py", "4.2": "tests/tables/test_delta.py"}
 #: A table is written by two tasks, appended to, read at its own commit (Delta), and met by the wrong reader.

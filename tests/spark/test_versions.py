@@ -58,7 +58,7 @@ def test_the_readme_names_the_oldest_and_the_newest_spark() -> None:
 def test_a_sample_is_one_of_the_other_sparks_and_some_of_the_fault_matrix_and_of_the_rest() -> None:
     """The same seed plays the same; over some commits every Spark is played, and every test."""
     tests = [f"tests/spark/test_{name}.py::test_{number}" for name in ("faults", "append") for number in range(30)]
-    seeds = [f"commit {number}" for number in range(60)]
+    seeds = [f"commit {number}" for number in range(300)]
     played = [sample.sampled(tests, each) for each in seeds]
     assert played == [sample.sampled(reversed(tests), each) for each in seeds]
     assert {len([each for each in one if sample.FAULTS in each]) for one in played} == {sample.SIZES[True]}

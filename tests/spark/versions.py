@@ -10,18 +10,27 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.support.servers.environments import interpreter
+from tests.support.servers.environments import PackagesMissingError, interpreter
 
 #: Data source, both routes, bodies in warm processes, and the fault matrix.
 TESTS: Final = ("append", "data_source", "faults", "native", "partitions", "warm", "workspace")
+
+
+def command(version: str, *arguments: str) -> list[str]:
+    """Return the words that run pytest on that Spark."""
+    try:
+        python = str(interpreter(f"spark-{version}"))
+    except PackagesMissingError as missing:
+        sys.exit(f"error: {missing}")
+    return [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/spark-{version}", *arguments]
 
 
 def main(version: str, *arguments: str) -> None:
     """Become pytest on that Spark."""
     folder = Path(__file__).parent
     chosen = arguments or tuple(str(folder / f"test_{each}.py") for each in TESTS)
-    python = str(interpreter(f"spark-{version}"))
-    os.execv(python, [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/spark-{version}", *chosen])  # noqa: S606  no shell is wanted
+    words = command(version, *chosen)
+    os.execv(words[0], words)  # noqa: S606  no shell is wanted
 
 
 if __name__ == "__main__":

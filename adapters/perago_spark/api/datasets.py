@@ -52,7 +52,6 @@ from perago_spark.format.compaction import FILE_BYTES, wanted_files
 from perago_spark.format.pruning import OPERATIONS, condition
 from perago_spark.format.schema import check_append, merged_schema, plain_schema
 from perago_spark.format.seal import dataset_of, discrepancy, tree_digest
-from perago_spark.source.figures import FigureColumns, find_figures
 from perago_spark.source.options import FORMAT, ReadPlace, StreamPlace, WritePlace, text_options
 from perago_spark.streams.changes import At, unread
 from perago_spark.streams.checkpoint import Checkpoint
@@ -234,48 +233,48 @@ class SparkDatasets:
             by_partition = mode == "overwrite_partitions" or (
                 mode == "overwrite" and bool(partition_by) and self._is_dynamic()
             )
-            counted = gate.figure_columns(demanded)
-            gated = gate.with_figures(frame, demanded, self) if demanded else frame
-            # Where Spark writes by itself, only Spark can count.
-            wanted = {**(observe or {}), **(gate.observed(counted) if via == "native" else {})}
+            if folder in self._failed and (by_partition or mode == "append"):
+                # What did not pass is staged, and would be published beside these rows.
+                raise DatasetError(
+                    f"a write that replaces all of {name!r}, whose rows did not pass their gates",
+                    f"mode={mode!r}, which keeps some",
+                    "Let the body raise, or overwrite the whole data set",
+                )
+            gated = gate.with_columns(frame, demanded, self) if demanded else frame
+            wanted = {**(observe or {}), **gate.figures(demanded)}
             # Partitions that are what they were are not staged: nothing but Spark then knows how many rows they have.
-            observed_frame, figures = observing(gated, wanted, count=by_partition)
-            if via == "native":
-                observed_frame = without(observed_frame, counted.names)
+            observed_frame, figures = observing(gated, wanted, count=by_partition or bool(demanded))
+            observed_frame = without(observed_frame, gate.names(demanded))
             place = evolve(
                 self._place(folder, tuple(partition_by)),
                 by_partition=by_partition,
                 merge_schema=merge_schema,
                 format=format,
                 most_rows=self._most_rows(max_records_per_file),
-                figures=FigureColumns() if via == "native" else counted,
             )
             spark_mode = "append" if by_partition else mode
             shaped = _shaped(observed_frame, files, tuple(partition_by), tuple(sort_by))
             self._save(shaped, place, spark_mode, via, is_sorted=bool(sort_by))
+            self._failed.discard(folder)
             written = self._outcome(name, place, spark_mode)
             if by_partition and not written.changed:
                 written = evolve(written, rows=figures.rows())
             if rows is not None:
                 rows.check(name, written.rows)
             values = figures.checked(written.rows)
-            observed = {each: values.pop(each) for each in counted.names if each in values}
+            found = {each: values.pop(each) for each in gate.names(demanded) if each in values}
             self._written[name] = evolve(written, columns=columns, values=values)
             if demanded:
-                self._judge(name, place, demanded, observed)
+                self._judge(name, place, demanded, found)
         return self._written[name]
 
-    def _judge(self, name: str, place: WritePlace, gates: Sequence[Gate], observed: Mapping[str, Any]) -> None:
-        """Hold the figures against the gates, write the verdicts beside the rows, and raise if one is not met.
-
-        ``observed``: the figures, unless the tasks of the write have taken them.
-        """
+    def _judge(self, name: str, place: WritePlace, gates: Sequence[Gate], figures: Mapping[str, Any]) -> None:
+        """Hold the figures against the gates, write the verdicts beside the rows, and raise if one is not met."""
         listed: tuple[Stored, ...] = value_or_raise(place.sink.list(place.folder))
-        taken = self._taken(place, listed) if place.figures.names else observed
         seals = [seal for each in listed if (seal := layout.seal_of(each.path)) is not None]
         before = sum(each.rows for each in dataset_of(self._scope.source, place.folder).seals)
         counts = gate.Counts(before, sum(each.rows for each in seals), self._written[name].rows)
-        found = gate.verdicts(gates, taken, counts)
+        found = gate.verdicts(gates, figures, counts)
         for each in found:
             _LOG.info("%s: %s %s", name, each.gate, "passed" if each.passed else f"FAILED: {each.objection}")
         ours = next((str(each) for each in seals if each.write == place.write), None)
@@ -285,15 +284,6 @@ class SparkDatasets:
             self._failed.add(place.folder)
         gate.require(name, found)
         self._gated[place.folder] = ""
-
-    def _taken(self, place: WritePlace, listed: tuple[Stored, ...]) -> Mapping[str, Any]:
-        """Return the figures that the tasks of a write have taken, and remove the file whose name says them."""
-        said = find_figures(listed, place.write)
-        if said is None:
-            raise DatasetError(f"the figures of write {place.write} in {place.folder!r}", "none", "Try the task again")
-        path, figures = said
-        value_or_raise(place.sink.link((), (path,)))
-        return figures.named(place.figures)
 
     def external(self, place: str) -> str:
         """Return the address of an input from outside, for Spark's own readers, with its identity recorded.

@@ -11,10 +11,9 @@
         predicate("amount >= discount"),
     ])
 
-Each is a column beside the rows, which the tasks that write them count and take out again (``source.figures``; where
-Spark writes by itself, its ``Observation`` does it). So no row is computed twice. ``unique`` costs a shuffle and
-``foreign_key`` a join within the same job. A missing value is the affair of ``not_null`` alone: the others let it pass,
-as constraints of SQL do.
+Each is a figure that Spark's ``Observation`` takes on the way (``datasets``), so no row is computed twice. ``unique``
+costs a shuffle and ``foreign_key`` a join within the same job. A missing value is the affair of ``not_null`` alone: the
+others let it pass, as constraints of SQL do.
 
 The verdicts are written beside the rows (``RECORD``), under the seal that names the files they are about. One that is
 not met fails the write, so nothing is published; what was staged is kept for a while, to be looked at.
@@ -29,9 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from attrs import asdict, frozen
 
-from perago_spark.api.columns import without
 from perago_spark.errors import DatasetError
-from perago_spark.source.figures import FigureColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -131,7 +128,7 @@ def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as abov
     """Demand one of these values."""
 
     def is_another(_: str) -> Column:
-        found: Column = ~_functions().col(column).isin(list(values))
+        found: Column = ~_functions().col(column).isin(present(values))
         return found
 
     shown = ", ".join(map(repr, values))
@@ -191,35 +188,34 @@ def predicate(condition: str) -> Gate:
     return Gate(f"predicate({condition})", none_of("row(s) for which it is false"), is_false)
 
 
-def with_figures(frame: DataFrame, gates: Sequence[Gate], ws: SparkDatasets) -> DataFrame:
-    """Add what is counted to the frame, one column for each gate that has a figure."""
-    F = _functions()  # noqa: N806  as above
-    added = [f"perago gate {number}" for number in range(len(gates))]
-    for gate, name in zip(gates, added, strict=True):
+def with_columns(frame: DataFrame, gates: Sequence[Gate], ws: SparkDatasets) -> DataFrame:
+    """Add what the gates need to the frame; ``names`` says what to take out once it was observed."""
+    for gate, name in zip(gates, names(gates), strict=True):
         frame = frame if gate.adds is None else gate.adds(frame, ws, name)
-    values = [gate.of_row(name).alias(_figure(name)) for gate, name in zip(gates, added, strict=True) if gate.of_row]
-    return without(frame.select(F.col("*"), *values), added)
+    return frame
 
 
-def figure_columns(gates: Sequence[Gate]) -> FigureColumns:
-    """Name the columns that ``with_figures`` adds."""
-    named = [(gate, _figure(f"perago gate {number}")) for number, gate in enumerate(gates) if gate.of_row is not None]
-    counted = tuple(name for gate, name in named if not gate.largest)
-    return FigureColumns(counted, tuple(name for gate, name in named if gate.largest))
+def names(gates: Sequence[Gate]) -> list[str]:
+    """Name the added column and the figure of each gate."""
+    return [f"perago gate {number}" for number in range(len(gates))]
 
 
-def observed(columns: FigureColumns) -> dict[str, Column]:
-    """Return the same figures as aggregates, for Spark to observe."""
+def figures(gates: Sequence[Gate]) -> dict[str, Column]:
+    """Return what is to be observed: conditions, which need no further column of the frame."""
     F = _functions()  # noqa: N806  as above
-    counted = {each: F.count_if(F.col(each)) for each in columns.counted}
-    return {**counted, **{each: F.max(F.col(each)) for each in columns.largest}}
+    wanted = [(gate, name, gate.of_row) for gate, name in zip(gates, names(gates), strict=True)]
+    return {
+        name: F.max(of_row(name)) if gate.largest else F.count_if(of_row(name))
+        for gate, name, of_row in wanted
+        if of_row is not None
+    }
 
 
-def verdicts(gates: Sequence[Gate], figures: Mapping[str, Any], counts: Counts) -> list[Verdict]:
-    """Judge."""
+def verdicts(gates: Sequence[Gate], found: Mapping[str, Any], counts: Counts) -> list[Verdict]:
+    """Judge, by the figures that were observed."""
     return [
-        Verdict(gate.label, gate.judge(figures.get(_figure(f"perago gate {number}")), counts) or "")
-        for number, gate in enumerate(gates)
+        Verdict(gate.label, gate.judge(found.get(name), counts) or "")
+        for gate, name in zip(gates, names(gates), strict=True)
     ]
 
 
@@ -254,14 +250,15 @@ def _has_null(columns: Sequence[str]) -> Column:
     return found
 
 
-def _figure(name: str) -> str:
-    return f"{name} found"
+def present(values: Iterable[Any]) -> list[Any]:
+    """Leave missing values out of a list: beside one, SQL does not know of any value that it is not in the list."""
+    return [each for each in values if each is not None]
 
 
 def none_of(what: str) -> _Judge:
-    """Judge a figure that must be 0."""
+    """Judge a figure that must be 0. One that is not there is none that was met."""
 
     def judge(found: Any, _counts: Counts) -> str | None:  # noqa: ANN401  a number
-        return f"{found} {what}" if found else None
+        return None if found == 0 else f"{'no number of' if found is None else found} {what}"
 
     return judge

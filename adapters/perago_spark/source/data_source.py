@@ -37,7 +37,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from perago_core.ports import Source
-from perago_spark.errors import DatasetError, value_or_raise
+from perago_spark.errors import DatasetError
 from perago_spark.format import codec, layout, reading
 from perago_spark.format.arrow import Batch, Footer, Schema, freeze_imports
 from perago_spark.format.parquet import UploadedFile, Uploads, row_group_ranges
@@ -45,7 +45,6 @@ from perago_spark.format.pruning import may_match
 from perago_spark.format.schema import plain_schema, selected
 from perago_spark.format.seal import DataFile, Dataset, Range, dataset_of, make_seal
 from perago_spark.source import staging
-from perago_spark.source.figures import NO_FIGURES, Figures, Taking
 from perago_spark.source.options import (
     FORMAT,
     ReadPlace,
@@ -80,9 +79,7 @@ class PeragoSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> PeragoWriter:  # noqa: FBT001  Spark's signature
         """Make a writer; nothing is changed yet."""
-        place = write_place(self.options)
-        written = StructType([each for each in schema.fields if each.name not in place.figures.names])
-        return PeragoWriter(place, plain_schema(written.json()), overwrite=overwrite)
+        return PeragoWriter(write_place(self.options), plain_schema(schema.json()), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> PeragoStreamReader:  # noqa: N802  Spark's name
         """Make a reader of what a query has not read yet."""
@@ -182,11 +179,10 @@ def _distributed(files: list[DataFile]) -> list[InputPartition]:
 
 
 class Uploaded(WriterCommitMessage):
-    """The files that one task attempt has uploaded, and the figures of their rows."""
+    """The files that one task attempt has uploaded."""
 
-    def __init__(self, written: tuple[UploadedFile, ...], figures: Figures = NO_FIGURES) -> None:
+    def __init__(self, written: tuple[UploadedFile, ...]) -> None:
         self.written = written
-        self.figures = figures
 
 
 class PeragoWriter(DataSourceArrowWriter):
@@ -215,22 +211,15 @@ class PeragoWriter(DataSourceArrowWriter):
             most_rows=self._place.most_rows,
             compression=self._place.compression,
         )
-        columns = self._place.figures
-        taking = Taking(columns)
-        written = uploads.write(taking.out_of(iterator) if columns.names else iterator)
+        written = uploads.write(iterator)
         freeze_imports()
-        return Uploaded(written, taking.figures)
+        return Uploaded(written)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Link what the winners have put and seal it, unless that would leave the content as it was."""
-        winning = [_uploaded(each) for each in messages]
-        winners = [each for message in winning for each in message.written]
+        winners = [each for message in messages for each in _written(message)]
         seal = make_seal(self._place.write, self._schema, self._place.partition_by, (file for _, file in winners))
         staging.stage(self._place, seal, tuple(stored for stored, _ in winners), overwrite=self._overwrite)
-        if self._place.figures.names:
-            figures = sum((each.figures for each in winning), self._place.figures.nothing())
-            name = f"{self._place.folder}{figures.file_name(self._place.write)}"
-            value_or_raise(self._place.sink.seal(name, b""))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing. Other attempts may still be uploading, and the list is not what has been uploaded."""
@@ -327,8 +316,8 @@ class PeragoStreamWriter(StreamArrowWriter):
         return PeragoWriter(place, self._schema, overwrite=self._overwrite)
 
 
-def _uploaded(message: WriterCommitMessage | None) -> Uploaded:
+def _written(message: WriterCommitMessage | None) -> tuple[UploadedFile, ...]:
     if message is None:
         raise DatasetError("a message from every task", "none from one of them", "Try the task again")
     assert isinstance(message, Uploaded)
-    return message
+    return message.written

@@ -18,7 +18,6 @@ from perago_core.ports import Sink, Source
 from perago_spark.errors import DatasetError
 from perago_spark.format.layout import checked_write
 from perago_spark.format.pruning import Condition
-from perago_spark.source.figures import FigureColumns
 from perago_spark.streams.changes import Unread
 
 FORMAT: Final = "perago"
@@ -69,8 +68,7 @@ class WritePlace:
 
     ``preserving``: the rows must be those that were there; only their files are others. ``by_partition``: the rows of
     every partition value among those written replace what was there; other partitions stay. ``merge_schema``: columns
-    that the data set lacks are added to it. ``most_rows``: rows that one file may have, 0 for any number. ``figures``:
-    columns of the frame that are counted and not written.
+    that the data set lacks are added to it. ``most_rows``: rows that one file may have, 0 for any number.
     """
 
     source: Source
@@ -84,7 +82,6 @@ class WritePlace:
     format: str = "parquet"
     most_rows: int = 0
     compression: str = "snappy"
-    figures: FigureColumns = field(factory=FigureColumns)
 
     def options(self) -> dict[str, str]:
         """Encode it as options."""
@@ -100,7 +97,6 @@ class WritePlace:
             "fileFormat": self.format,
             "mostRows": json.dumps(self.most_rows),
             "codec": self.compression,
-            "figures": json.dumps([self.figures.counted, self.figures.largest]),
         }
 
 
@@ -148,7 +144,6 @@ def write_place(options: Mapping[str, str]) -> WritePlace:
         options.get("fileFormat", "parquet"),
         json.loads(options.get("mostRows", "0")),
         options.get("codec", "snappy"),
-        FigureColumns(*(tuple(each) for each in json.loads(options.get("figures", "[]")))),
     )
 
 

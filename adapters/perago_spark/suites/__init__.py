@@ -21,6 +21,8 @@ Demand: TypeAlias = Gate | Any
 
 def gates_of(demands: Sequence[Demand], columns: Mapping[str, str]) -> tuple[Gate, ...]:
     """Return the gates that are demanded of a frame with these columns, each with Spark's name of its type."""
+    if not isinstance(demands, list | tuple):
+        raise DatasetError("a list of gates", f"a {type(demands).__name__}", "Put it into brackets: gates=[...]")
     return tuple(gate for each in demands for gate in _gates(each, columns))
 
 

@@ -8,10 +8,12 @@ are alike where a column, or several together, must be unique. What changes the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from perago_spark.api.gates import Gate
+from perago_spark.errors import DatasetError
 from perago_spark.suites import rows
 
 _LIBRARY: Final = "pandera"
@@ -67,17 +69,22 @@ _CHECKS: Final[Mapping[str, Callable[[Mapping[str, Any]], rows.Wanted]]] = {
 def pandera_gates(demand: Any, columns: Mapping[str, str]) -> list[Gate]:  # noqa: ANN401  a schema, or a model
     """Translate it, for a frame with these columns."""
     schema: Any = demand.to_schema() if hasattr(demand, "to_schema") else demand
-    checks: dict[str, Callable[[], Sequence[Gate]]] = {"the schema": lambda: _of_schema(schema, columns)}
+    if isinstance(schema, type) or not hasattr(schema, "columns"):
+        found = schema.__name__ if isinstance(schema, type) else f"a {type(schema).__name__}"
+        raise DatasetError("a DataFrameSchema or a DataFrameModel of pandera", found, "Pass the schema that has it")
+    return rows.translated(_LIBRARY, _checks(schema, columns))
+
+
+def _checks(schema: Any, columns: Mapping[str, str]) -> Iterator[rows.Check]:  # noqa: ANN401  pandera's
+    yield "the schema", partial(_of_schema, schema, columns)
     for number, check in enumerate(schema.checks):
-        checks[f"check {check.name or number} of the whole frame"] = _untranslated
+        yield f"check {check.name or number} of the whole frame", _untranslated
     for name, column in schema.columns.items():
         if name in columns or column.regex:
-            checks[f"column {name}"] = lambda column=column, name=name: _of_column(name, column, columns.get(name, ""))  # type: ignore[misc]
+            kind = columns.get(name, "")
+            yield f"column {name}", partial(_of_column, name, column, kind)
             for number, check in enumerate(column.checks):
-                checks[f"check {check.name or number} of column {name}"] = (
-                    lambda check=check, name=name: [_of_check(name, check, columns.get(name, ""))]  # type: ignore[misc]
-                )
-    return rows.translated(_LIBRARY, checks)
+                yield f"check {check.name or number} of column {name}", partial(_of_check, name, check, kind)
 
 
 def _of_schema(schema: Any, columns: Mapping[str, str]) -> list[Gate]:  # noqa: ANN401  pandera's
@@ -95,9 +102,11 @@ def _of_schema(schema: Any, columns: Mapping[str, str]) -> list[Gate]:  # noqa: 
         wanted = [each for each in schema.columns if each in columns]
         found = [each for each in columns if each in schema.columns]
         gates.append(rows.known("pandera: ordered", None if wanted == found else f"the order {', '.join(found)}"))
-    together: list[str] = list(schema.unique or ())
+    # Pandera, too, compares by those that are there; one that is required and absent is said above.
+    together = [each for each in schema.unique or () if each in columns]
     if together:
-        gates.append(rows.differs(f"pandera: unique({', '.join(together)})", together))
+        fractions = [each for each in together if columns[each] in _FRACTIONS]
+        gates.append(rows.differs(f"pandera: unique({', '.join(together)})", together, missing=fractions))
     return gates
 
 
@@ -111,11 +120,11 @@ def _of_column(name: str, column: Any, kind: str) -> list[Gate]:  # noqa: ANN401
     if not column.nullable:
         gates.append(rows.has_value(f"pandera: {name} not nullable", name, missing=kind in _FRACTIONS))
     if column.unique:
-        gates.append(rows.differs(f"pandera: {name} unique", [name]))
+        gates.append(rows.differs(f"pandera: {name} unique", [name], missing=[name] if kind in _FRACTIONS else ()))
     return gates
 
 
-def _of_check(name: str, check: Any, kind: str) -> Gate:  # noqa: ANN401  pandera's
+def _of_check(name: str, check: Any, kind: str) -> list[Gate]:  # noqa: ANN401  pandera's
     if check.name not in _CHECKS:
         _untranslated()
     for option, usual in (("ignore_na", True), ("raise_warning", False), ("groupby", None), ("element_wise", False)):
@@ -125,7 +134,7 @@ def _of_check(name: str, check: Any, kind: str) -> Gate:  # noqa: ANN401  pander
         wanted = _CHECKS[check.name](check.statistics)
     except KeyError:
         raise rows.UntranslatedError("not the one of pandera") from None
-    return rows.holds(f"pandera: {name} {check.error or check.name}", name, wanted, missing=kind in _FRACTIONS)
+    return [rows.holds(f"pandera: {name} {check.error or check.name}", name, wanted, missing=kind in _FRACTIONS)]
 
 
 def _plain(part: Any) -> None:  # noqa: ANN401  a schema or a column

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from perago_spark.api.columns import quoted
-from perago_spark.api.gates import Counts, Gate, none_of
+from perago_spark.api.gates import Counts, Gate, none_of, present
 from perago_spark.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -19,19 +19,25 @@ if TYPE_CHECKING:
 Wanted: TypeAlias = "Callable[[Column], Column]"
 #: Says which rows are no concern of a check.
 Apart: TypeAlias = "Callable[[], Column]"
-#: What Python and Java do not mean alike: named groups, conditions, flags for ASCII and locale, ends, sets in sets.
-_PYTHONS_OWN: Final = re.compile(r"\(\?P|\(\?\(|\(\?[a-z]*[aLu][a-z]*[:)]|\\Z|&&|\[[^\]]*\[|--|\|\||~~")
+#: The name of a check, and what makes gates of it or raises ``UntranslatedError``.
+Check: TypeAlias = tuple[str, Callable[[], Sequence[Gate]]]
+#: What Python and Java do not mean alike: named groups, conditions, flags for ASCII and locale, ends, a vertical tab,
+#: sets in sets.
+_PYTHONS_OWN: Final = re.compile(r"\(\?P|\(\?\(|\(\?[a-z]*[aLu][a-z]*[:)]|\\[Zv]|&&|\[[^\]]*\[|--|\|\||~~")
 
 
 class UntranslatedError(Exception):
     """A check that is no figure of a write; says which."""
 
 
-def translated(library: str, words: Mapping[str, Callable[[], Sequence[Gate]]]) -> list[Gate]:
-    """Return the gates of all checks; refuse the suite if one cannot be translated, with the names of all of them."""
+def translated(library: str, checks: Iterable[Check]) -> list[Gate]:
+    """Return the gates of all checks; refuse the suite if one cannot be translated, with the names of all of them.
+
+    Pairs and no mapping: a column may have two checks of one name, and both count.
+    """
     gates: list[Gate] = []
     refused: list[str] = []
-    for name, make in words.items():
+    for name, make in checks:
         try:
             gates += make()
         except UntranslatedError as error:
@@ -68,14 +74,18 @@ def has_value(label: str, column: str, *, missing: bool = False, wanted: bool = 
     return Gate(label, none_of("row(s) without a value" if wanted else "row(s) with a value"), is_wrong)
 
 
-def differs(label: str, columns: Sequence[str], apart: Apart | None = None) -> Gate:
-    """Demand that no two rows are alike in these columns, where two missing values are alike; but for some rows."""
+def differs(label: str, columns: Sequence[str], apart: Apart | None = None, *, missing: Collection[str] = ()) -> Gate:
+    """Demand that no two rows are alike in these columns, where two missing values are alike; but for some rows.
+
+    ``missing``: those of the columns in which what is not a number is a missing value.
+    """
 
     def adds(frame: DataFrame, _ws: SparkDatasets, name: str) -> DataFrame:
         from pyspark.sql import Window  # noqa: PLC0415  importable without Spark
 
         F = _functions()  # noqa: N806  as above
-        return frame.withColumn(name, F.count(F.lit(1)).over(Window.partitionBy(*map(quoted, columns))))
+        key = [F.nanvl(quoted(each), F.lit(None)) if each in missing else F.col(quoted(each)) for each in columns]
+        return frame.withColumn(name, F.count(F.lit(1)).over(Window.partitionBy(*key)))
 
     def shares(name: str) -> Column:
         found: Column = _functions().col(name) > 1
@@ -119,7 +129,7 @@ def between(least: Any, greatest: Any, *, above: bool = False, below: bool = Fal
 
 def one_of(values: Collection[Any]) -> Wanted:
     """Demand one of these values."""
-    return lambda column: column.isin(list(values))
+    return lambda column: column.isin(present(values))
 
 
 def unlike(wanted: Wanted) -> Wanted:
@@ -127,9 +137,9 @@ def unlike(wanted: Wanted) -> Wanted:
     return lambda column: ~wanted(column)
 
 
-def long(least: int | None, greatest: int | None) -> Wanted:
+def long(least: int | None, greatest: int | None, *, above: bool = False, below: bool = False) -> Wanted:
     """Demand a text of so many characters."""
-    return lambda column: between(least, greatest)(_functions().length(column))
+    return lambda column: between(least, greatest, above=above, below=below)(_functions().length(column))
 
 
 def like(pattern: Any, *, at_the_start: bool = False) -> Wanted:  # noqa: ANN401  a text, or what is refused

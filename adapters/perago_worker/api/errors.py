@@ -6,6 +6,7 @@ Three of these are for task authors: one to raise, one to meet while the module 
 from __future__ import annotations
 
 from perago_core.errors import ExplainedError
+from perago_worker.extras import how_to_install
 
 
 class UserError(Exception):
@@ -32,6 +33,7 @@ class InputError(ExplainedError, ValueError):
 
 
 def said(error: BaseException) -> str:
-    """Name an exception as people write it: its type and, if it says anything, its words."""
-    message = str(error).strip()
+    """Name an exception as people write it: its type and, if it says anything, its words, or the extra it misses."""
+    advice = how_to_install(error) if isinstance(error, ImportError) else None
+    message = advice or str(error).strip()
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -10,6 +10,8 @@ from pathlib import Path
 from tests.support.servers.cache import home, locked
 
 _REQUIREMENTS = Path(__file__).parents[3] / "requirements"
+#: What an installation may take: 700 MB of Spark are a minute or two. pip itself waits for every single answer only.
+_SECONDS = 600
 
 
 class PackagesMissingError(Exception):
@@ -29,7 +31,11 @@ def interpreter(name: str) -> Path:
             venv.create(folder, with_pip=True, clear=True)
             install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             install += ["--require-hashes", "--requirement", str(wanted)]
-            made = subprocess.run(install, capture_output=True, text=True, check=False)  # noqa: S603  our own words
+            try:
+                made = subprocess.run(install, capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603  our own words
+            except subprocess.TimeoutExpired:
+                asked = f"expected pip to install {wanted.name} within {_SECONDS} s; found it at work still"
+                raise PackagesMissingError(f"{asked}. See whether its index answers, and try again") from None
             if made.returncode:
                 raise PackagesMissingError(f"expected pip to install {wanted.name}: {made.stderr[-300:]}")
             complete.touch()

@@ -22,6 +22,7 @@ from perago_spark import (
     SparkWorkspace,
     WarmBodies,
     accepted_values,
+    exactly,
     foreign_key,
     freshness,
     in_range,
@@ -151,6 +152,11 @@ def test_rows_that_did_not_pass_are_replaced_or_stay_unpublished(runner: TaskRun
     with pytest.raises(DatasetError, match=r"replaces all of 'numbers', .*found mode='append', which keeps some"):
         ws.write("numbers", ws.spark.range(5, 6, 1, 1), mode="append")
     assert ws.unfinished == ("numbers",)
+    ws = datasets(runner.spark, runner.lake, runner.at)
+    with pytest.raises(DatasetError, match=r"expected exactly 5 row"):
+        ws.write("numbers", ws.spark.range(0, 20, 1, 1), mode="append", rows=exactly(5))
+    with pytest.raises(DatasetError, match=r"replaces all of 'numbers', .*found mode='append', which keeps some"):
+        ws.write("numbers", ws.spark.range(5, 6, 1, 1), mode="append")
     for rows in (10, 3):
         with runner.task() as ws:
             with pytest.raises(GateError):

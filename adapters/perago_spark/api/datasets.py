@@ -142,6 +142,8 @@ class SparkDatasets:
         self._inputs: dict[str, External] = {}
         self._gated: dict[str, str] = {}
         self._failed: set[str] = set()
+        #: Folders whose staged rows have not passed everything: their gates, ``rows``, the count of their seals.
+        self._unmet: set[str] = set()
         self._sink: Sink | None = None
         self._writes = 0
         self._lock = threading.Lock()
@@ -233,10 +235,10 @@ class SparkDatasets:
             by_partition = mode == "overwrite_partitions" or (
                 mode == "overwrite" and bool(partition_by) and self._is_dynamic()
             )
-            if folder in self._failed and (by_partition or mode == "append"):
+            if folder in self._unmet and (by_partition or mode == "append"):
                 # What did not pass is staged, and would be published beside these rows.
                 raise DatasetError(
-                    f"a write that replaces all of {name!r}, whose rows did not pass their gates",
+                    f"a write that replaces all of {name!r}, whose rows did not pass what was demanded of them",
                     f"mode={mode!r}, which keeps some",
                     "Let the body raise, or overwrite the whole data set",
                 )
@@ -256,6 +258,7 @@ class SparkDatasets:
             shaped = _shaped(observed_frame, files, tuple(partition_by), tuple(sort_by))
             self._save(shaped, place, spark_mode, via, is_sorted=bool(sort_by))
             self._failed.discard(folder)
+            self._unmet.add(folder)
             written = self._outcome(name, place, spark_mode)
             if by_partition and not written.changed:
                 written = evolve(written, rows=figures.rows())
@@ -266,6 +269,7 @@ class SparkDatasets:
             self._written[name] = evolve(written, columns=columns, values=values)
             if demanded:
                 self._judge(name, place, demanded, found)
+            self._unmet.discard(folder)
         return self._written[name]
 
     def _judge(self, name: str, place: WritePlace, gates: Sequence[Gate], figures: Mapping[str, Any]) -> None:

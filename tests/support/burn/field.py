@@ -234,7 +234,8 @@ class Field:
 
         ``False``: the branch moved meanwhile.
         """
-        pipeline = self.pipelines[-1]
+        # All pipelines of a shared branch have the same list of strangers.
+        pipeline = next(each for each in self.pipelines if self.sharing is not None or each.task == STRANGERS_ON)
         head = done(self.project.store.head(pipeline.target))
         assert head is not None
         try:

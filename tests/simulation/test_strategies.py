@@ -105,5 +105,7 @@ def test_every_kind_of_fault_is_met_where_everything_may_go_wrong() -> None:
 
             return watch
 
-    simulate(WorldCache(Model(everything_once(Backing.LOCKED)), properties=()), Watching(), runs=100)
+    sharing = setting(Backing.ATOMIC, crashes=1, reverts=1, scopes="disjoint")
+    for of in (everything_once(Backing.LOCKED), sharing):
+        simulate(WorldCache(Model(of), properties=()), Watching(), runs=100)
     assert met >= set(FAULTS)

@@ -43,13 +43,14 @@ ALLOWS: Mapping[str, tuple[str, ...]] = {
     "late_landings": ("held up",),
     "epochs": ("new epoch",),
     "twins": ("schedule twice",),
+    "reverts": ("recover",),
 }
 FAULTS = tuple(kind for kinds in ALLOWS.values() for kind in kinds)
 #: The kinds that the end of a label tells: an execution asked for something, and this came of it.
 _ANSWERS = tuple(
     kind for bound in ("losses", "refusals", "bodies", "lateness", "late_landings") for kind in ALLOWS[bound]
 )
-_ORDERS = frozenset({"give up", "deliver again", "requeue", "rerun", "terminate", "schedule twice"})
+_ORDERS = frozenset({"give up", "deliver again", "requeue", "rerun", "terminate", "schedule twice", "recover"})
 
 
 def fault_of(label: Label) -> str | None:

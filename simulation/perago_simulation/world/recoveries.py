@@ -57,7 +57,7 @@ def begin(model: Model, world: World) -> Moves:
         run = len(world.runs)
         begun = (*world.rare.recoveries, Recovering(run, seen.commit.ref, seen.task))
         after = with_rare(world._replace(runs=(*world.runs, Run(at, DEAD, None))), recoveries=begun)
-        yield ("recovery", "begin", f"r{run}: {seen.commit.ref}"), after
+        yield ("recovery", "recover", f"r{run}: {seen.commit.ref}"), after
 
 
 def go_on(model: Model, world: World) -> Moves:

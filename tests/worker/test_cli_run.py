@@ -41,6 +41,16 @@ def test_init_writes_a_project_that_check_finds_sound_and_writes_nothing_over(tm
     assert runner.invoke(app, ["init", str(there / "perago.toml")]).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("store", "advice"), [("s3:/name", "use s3://, az://"), ("file://lake", "use file:lake below the project")]
+)
+def test_init_writes_nothing_for_a_store_that_is_none(store: str, advice: str, tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["init", str(tmp_path), "--store", store])
+    assert refused.exit_code == 2
+    assert advice in " ".join(refused.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_run_takes_a_pipeline_from_the_head_to_its_end_and_gives_its_steps_parameters(project: Project) -> None:
     ran = project.perago("run", "both", "--param", "text=good day", "--json")
     assert ran.code == 0

@@ -47,6 +47,12 @@ def init(
         raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
     if store and not store.startswith(_BUCKETS):
         raise CommandError(f"expected a bucket such as s3://name/prefix, found {store!r}: use {', '.join(_BUCKETS)}")
+    if store.startswith("file://") and not store.startswith("file:///"):
+        path = store.removeprefix("file://")
+        raise CommandError(
+            f"expected a folder of this machine, found {store!r}, which names one of another machine: use "
+            f"file:{path} below the project, or file:///{path}"
+        )
     template = files("perago_worker") / "template" / ("spark" if spark else "")
     for name in _TEMPLATE:
         (folder / name).write_text((template / name).read_text(encoding="utf-8"), encoding="utf-8")

@@ -353,9 +353,19 @@ def test_a_file_put_in_the_place_of_another_is_compared(place: Place) -> None:
     assert folder.changes() == Changes(("a", "b"), ())
 
 
-def test_the_file_system_is_asked_whether_it_notices_every_write(tmp_path: Path) -> None:
+def test_the_file_system_is_asked_whether_it_notices_every_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At no moment is there a file that a killed worker would leave behind."""
+    seen: list[Path] = []
+
+    def looking(folder: Path) -> int:
+        seen.extend(folder.iterdir())
+        return clock_of(folder)
+
+    monkeypatch.setattr("perago_worker.folders.tree.clock_of", looking)
     assert keeps_change_times(tmp_path) in {True, False}
-    assert list(tmp_path.iterdir()) == []
+    assert seen == list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------------------------------------------------------------

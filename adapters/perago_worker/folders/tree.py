@@ -177,7 +177,8 @@ def keeps_change_times(folder: Path) -> bool:
 
 
 def _notices_a_mapped_write(folder: Path) -> bool:
-    with tempfile.NamedTemporaryFile(dir=folder) as probe:
+    # Without a name: who is killed here would leave a file that nobody knows to be ours.
+    with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b"before")
         probe.flush()
         first = os.fstat(probe.fileno()).st_ctime_ns

@@ -103,18 +103,26 @@ class Objects:
     def list(self, prefix: str) -> Iterator[Listed]:
         """List the objects below a folder, in whatever order; the prefix ends where a name does.
 
-        Whether there are none is asked twice, in two ways: whoever answers with a page has an object of any name.
+        To the client every page is a listing without objects. So where there are none, it is first made sure that a
+        bucket answers: whoever answers with a page has an object of any name. Then it is asked again. Counterexample to
+        asking once: a page of a proxy that restarts, and the bucket's own word that there is no object of that name.
         """
+        found = False
+        for each in self._listed(prefix):
+            found = True
+            yield each
+        if not found:
+            if self.read(f"{prefix}/{token_hex(8)}") is not None:
+                message = f"the bucket lists nothing below {prefix} and has whatever it is asked for: it is no bucket"
+                raise OSError(message)
+            yield from self._listed(prefix)
+
+    def _listed(self, prefix: str) -> Iterator[Listed]:
         # One of its overloads is declared with a package that is not here.
         pages: Iterable[Sequence[ObjectMeta]] = obstore.list(self._patient, prefix)  # pyright: ignore[reportUnknownMemberType]
-        empty = True
         for page in pages:
             for each in page:
-                empty = False
                 yield Listed(each["path"], each["size"], each["last_modified"])
-        if empty and self.read(f"{prefix}/{token_hex(8)}") is not None:
-            message = f"the bucket lists nothing below {prefix} and has whatever it is asked for: it is no bucket"
-            raise OSError(message)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; one that is not there is no problem."""

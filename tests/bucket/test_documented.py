@@ -53,6 +53,18 @@ def test_a_page_in_place_of_a_listing_is_not_an_empty_one() -> None:
         assert isinstance(store.staging_names("lake"), Unknown)
 
 
+def test_a_page_that_came_once_in_place_of_a_listing_is_not_an_empty_one() -> None:
+    """Whoever asks the bucket afterwards hears the truth: only not whether the page was a listing."""
+    pages = [PAGE]
+
+    def restarting(asked: Asked) -> Right:
+        return pages.pop() if "list-type" in asked.path and pages else s3.answers(asked)
+
+    with answering(restarting) as (store, _):
+        assert store.staging_names("lake") == Done((NAME,))
+    assert not pages
+
+
 def test_no_listing_that_comes_back_empty_makes_garbage_of_everything() -> None:
     """Where branches were listed by themselves, and a page came, nothing was reached from any, and all of it went."""
 

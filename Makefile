@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup obtain burn demo demo-servers lint test test-core test-simulation test-runtime test-spark test-spark-versions test-spark-sample test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
+.PHONY: help setup obtain burn demo demo-servers lint test test-all test-core test-simulation test-runtime test-spark test-spark-versions test-spark-sample test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,19 +94,27 @@ obtain: setup
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
 
 test-servers: obtain ## Run all tests on real servers: lakeFS, Conductor, a Spark cluster (obtains them first)
-	@PERAGO_SERVERS_REQUIRED=1 $(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(SERVER_TESTS)
 
 # Each lane once: a test that passes the second time has a cause, and that is what is mended (specs/adr/0023).
-SERVED = $(STEP) --live $(1) $(BIN)/pytest $(if $(filter full,$(PERAGO_MATRIX)),-s) -o cache_dir=.pytest_cache/$(1) $(2)
+SERVED = PERAGO_SERVERS_REQUIRED=1 $(STEP) --live $(1) $(BIN)/pytest $(if $(filter full,$(PERAGO_MATRIX)),-s) -o cache_dir=.pytest_cache/$(1) $(2)
 
-test-marked: setup
+test-marked: obtain
 	@$(call SERVED,marked,-m servers $(RUNTIME_TESTS))
-test-lakefs: setup
+test-lakefs: obtain
 	@$(call SERVED,lakefs,tests/lakefs)
-test-conductor: setup
+test-conductor: obtain
 	@$(call SERVED,conductor,tests/conductor)
-test-cluster: setup
+test-cluster: obtain
 	@$(call SERVED,cluster,tests/cluster)
+
+# One pool: while a lane waits for a process to die or a lease to expire, another has the core. What lanes on servers need
+# is obtained first, beside those that need none; then the longest.
+LANES := obtain test-runtime test-spark test-simulation test-cluster test-core test-lakefs test-marked test-conductor \
+	test-spark-sample test-pages
+JOBS ?= 3
+test-all: lint ## Run all that must pass before a change is accepted: every test but the whole matrices, JOBS lanes at a time
+	@PERAGO_PAGES=required $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(LANES)
 
 # embedded, bucket or servers; auto, disable or soft: make burn STACK=servers POLICY=disable MINUTES=20 SEED=7
 # Several workflows on one branch: make burn STACK=servers MINUTES=20 SHARED=32
@@ -144,7 +152,7 @@ specs: setup ## Regenerate the tables in specs/ from the code
 
 test-full: setup ## Play and explore the whole matrices; figures go into specs/, those on servers are printed (hours)
 	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain
-	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain minio fake-gcs
+	@$(STEP) --live servers $(BIN)/python -m tests.support.servers obtain fake-gcs
 	@$(STEP) --live matrices $(BIN)/python specs/generate.py --full
 	@PERAGO_MATRIX=full $(STEP) --live proof $(BIN)/pytest tests/core/test_call_order.py tests/simulation/test_alone.py tests/simulation/test_detection.py
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py

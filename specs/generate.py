@@ -1,6 +1,6 @@
 """Write everything in ``specs/`` that is generated, or check that it is up to date.
 
-    python specs/generate.py            write what takes seconds
+    python specs/generate.py            write what takes minutes
     python specs/generate.py --check    write nothing; exit 1 and name the files that differ
     python specs/generate.py --full     also the matrices, which take hours; each is written as soon as it is there
     python specs/generate.py NAME ...   only these matrices
@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import cast
 
@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE.parent))
 from perago_core.machine.description import describe, digest, mermaid  # noqa: E402  the tests' helpers are not installed
 from perago_simulation.catalogue.ablation import ablation  # noqa: E402  as above
 from perago_simulation.catalogue.clauses import properties_text  # noqa: E402  as above
-from perago_simulation.catalogue.ladder import ladder_text, standard_ladder  # noqa: E402  as above
+from perago_simulation.catalogue.ladder import ladder, ladder_text, rungs  # noqa: E402  as above
 from perago_simulation.catalogue.wide import wide_text  # noqa: E402  as above
 from perago_simulation.catalogue.windows import windows_text  # noqa: E402  as above
 from perago_simulation.machines.page import cluster_text  # noqa: E402  as above
@@ -46,23 +46,25 @@ from tests.specs.evidence import evidence_text, note_page  # noqa: E402  as abov
 from tests.specs.vectors import MACHINES, SCHEMA, vectors  # noqa: E402  as above
 
 
-def files() -> Mapping[str, str]:
-    """Give every generated file with what belongs in it."""
-    generated = {
-        "table.json": _json(
+def files() -> Mapping[str, Callable[[], str]]:
+    """Give every generated file, unwritten: exploring takes minutes, and whoever asks for a table does not need it."""
+    explored = {"ladder.md": cache(lambda: ladder_text(ladder(rungs()))), "windows.md": cache(windows_text)}
+    return {
+        "table.json": lambda: _json(
             {name: {"schema": SCHEMA, "digest": digest(table), **describe(table)} for name, table in MACHINES.items()}
         ),
-        "cost.md": costs(),
+        "cost.md": costs,
+        **explored,
+        "properties.md": lambda: properties_text(marked(), noticed_alone()),
+        "evidence.md": lambda: evidence_text({name: text() for name, text in explored.items()}),
+        **{f"guide/{name}": partial(str, text) for name, text in pages().items()},
+        **{f"diagrams/{name}.mmd": partial(mermaid, table) for name, table in MACHINES.items()},
+        **{f"vectors/{name}.json": partial(_vectors, name) for name in MACHINES},
     }
-    generated["ladder.md"] = ladder_text(standard_ladder())
-    generated["properties.md"] = properties_text(marked(), noticed_alone())
-    generated["windows.md"] = windows_text()
-    generated["evidence.md"] = evidence_text(generated)
-    generated |= {f"guide/{name}": text for name, text in pages().items()}
-    for name, table in MACHINES.items():
-        generated[f"diagrams/{name}.mmd"] = mermaid(table)
-        generated[f"vectors/{name}.json"] = _line_by_line(vectors(name))
-    return generated
+
+
+def _vectors(name: str) -> str:
+    return _line_by_line(vectors(name))
 
 
 def matrices() -> Mapping[str, Callable[[], str]]:
@@ -86,7 +88,7 @@ def matrices() -> Mapping[str, Callable[[], str]]:
 
 
 def _measured(name: str, write: Callable[[], str]) -> str:
-    """Measure a page, and note when that was: it takes hours, so it is not measured again by whoever doubts it."""
+    """Measure a page, and note when that was: it takes long, so it is not measured again by whoever doubts it."""
     text = write()
     note_page(name)
     return text
@@ -116,7 +118,9 @@ def main(*words: str) -> int:
     names = [word for word in words if not word.startswith("--")]
     wanted: dict[str, Callable[[], str]] = {}
     if not names:
-        wanted = {name: partial(str, text) for name, text in files().items()}
+        wanted |= files()
+        if "--check" not in words:
+            wanted["ladder.md"] = partial(_measured, "ladder.md", wanted["ladder.md"])
     if names or "--full" in words:
         slow = matrices()
         if unknown := [name for name in names if name not in slow]:

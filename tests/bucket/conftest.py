@@ -9,8 +9,8 @@ import pytest
 
 from perago_bucket import Connection
 from tests.support.bucket.harness import BucketHarness
-from tests.support.servers.buckets import VersityGW
-from tests.support.servers.sharing import shared_versitygw
+from tests.support.servers.buckets import BucketServer, VersityGW
+from tests.support.servers.sharing import shared_minio, shared_versitygw
 
 
 @pytest.fixture
@@ -31,3 +31,10 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> BucketHarness:
 def server() -> VersityGW:
     """Give the run's S3."""
     return shared_versitygw()
+
+
+@pytest.fixture(params=[shared_versitygw, shared_minio], ids=["versitygw", "minio"])
+def each_server(request: pytest.FixtureRequest) -> BucketServer:
+    """Give two S3 that share no code, one after the other."""
+    found: BucketServer = request.param()
+    return found

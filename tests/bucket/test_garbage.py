@@ -28,6 +28,7 @@ from perago_conformance.support import (
     plan_for,
     stage,
 )
+from perago_core.answers import Done
 from perago_core.plan import PlanKind
 from perago_core.values import Backing, CommitRef, Target
 from tests.support.bucket.harness import BucketHarness, connection_to
@@ -182,7 +183,9 @@ def collected_while_publishing(store: BucketHarness) -> None:
 
     def collect() -> None:
         while not ended.is_set():
-            if done(collector.collect_objects("lake", (), 0.0)):
+            answer = collector.collect_objects("lake", (), 0.0)
+            # Who publishes may overtake a sleeping collector by more versions than a folder keeps: nobody knows then.
+            if isinstance(answer, Done) and answer.value:
                 came.set()
 
     published: dict[str, bytes] = {}

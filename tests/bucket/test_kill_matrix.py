@@ -1,11 +1,10 @@
 """The runtime's kill matrix on a bucket: a worker killed or stopped before or after any port call (CW-01 to CW-34).
 
-A sample by another seed each time; ``PERAGO_CRASH_SEED`` draws it again, ``PERAGO_MATRIX=full`` plays all of it.
+A sample by another seed each time; ``PERAGO_CRASH_SEED`` draws it again. All of it is ``specs/kill-matrix-bucket.md``.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.support.crash.seeds import seed
 
 pytestmark = pytest.mark.servers
 
-IS_FULL = os.environ.get("PERAGO_MATRIX") == "full"
 SAMPLE = {"kill": 4, "stop": 2}
 
 
@@ -30,7 +28,7 @@ def test_nothing_accepted_is_lost_in_a_bucket_wherever_a_worker_is_killed_or_sto
     assert any(case.point == "store.claim.after" for case in points)
     chance = random.Random(drawn)
     for action in ("kill", "stop"):
-        cases = points if IS_FULL else draw(points, SAMPLE[action], chance)
+        cases = draw(points, SAMPLE[action], chance)
         verdicts: list[Verdict] = []
         for number, batch in enumerate(batches(cases, BATCH[action])):
             verdicts += play_batch(tmp_path / f"{action}{number}", "auto", action, batch, BucketProject)

@@ -18,7 +18,7 @@ from perago_core.policy.messages import Capability
 from perago_core.values import Backing
 from perago_simulation.ports import SimulatedWorld
 from tests.support.bucket.harness import connection_to
-from tests.support.servers.buckets import VersityGW
+from tests.support.servers.buckets import BucketServer, VersityGW
 from tests.support.servers.faulty_proxy import LOSE_REQUEST, FaultyProxy, Handling, Request, Script, always, when
 from tests.support.servers.moto import Moto
 
@@ -59,9 +59,9 @@ def is_put(request: Request) -> bool:
     return request.method == "PUT"
 
 
-def test_a_bucket_that_honours_conditions_is_proved(server: VersityGW) -> None:
+def test_a_bucket_that_honours_conditions_is_proved(each_server: BucketServer) -> None:
     """Not on moto: it checks and then writes, and of eight at once sometimes two win, which is a disproof."""
-    place = connection_to(server, token_hex(8))
+    place = connection_to(each_server, token_hex(8))
     assert BucketStore(place).probe() == Done(Capability.ATOMIC)
     assert list(bucket(place).list("")) == [], "a probe leaves nothing behind"
 

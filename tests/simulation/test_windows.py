@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from perago_simulation.catalogue.windows import (
     PATHS,
     PERTURBATIONS,
     WINDOWS,
-    Window,
     paths,
     windows,
 )
@@ -33,11 +31,6 @@ by_case = pytest.mark.parametrize(
     [(backing, path) for backing in Backing for path in paths(backing)],
     ids=lambda each: each.value if isinstance(each, Backing) else each,
 )
-
-
-@cache
-def found(backing: Backing, path: str, *, ledger: bool) -> tuple[Window, ...]:
-    return tuple(windows(backing, path, ledger=ledger))
 
 
 def named(text: str) -> set[int]:
@@ -73,7 +66,7 @@ def test_whatever_is_said_to_cover_something_exists() -> None:
 def test_an_execution_is_killed_wherever_a_window_is_named() -> None:
     """CW-01 to CW-34: a window that no run dies in would be covered by its name only."""
     everywhere = [(backing, path) for backing in Backing for path in paths(backing)]
-    died = {window.waiting_for for case in everywhere for window in found(*case, ledger=True)}
+    died = {window.waiting_for for case in everywhere for window in windows(*case, ledger=True)}
     assert died == set(WINDOWS)
 
 
@@ -81,7 +74,7 @@ def test_an_execution_is_killed_wherever_a_window_is_named() -> None:
 def test_every_run_replays_and_ends_where_it_says(backing: Backing, path: str) -> None:
     """A window is its list of choices: to the kill, and on to each thing that may come of it."""
     judges = {each.id: each.judge for each in PROPERTIES}
-    for window in found(backing, path, ledger=True):
+    for window in windows(backing, path, ledger=True):
         run = read_line(window.line())
         steps = replay(model_of(run), run.choices)
         assert steps[-1].label[:2] == ("fault", "crash")
@@ -99,7 +92,7 @@ def test_every_run_replays_and_ends_where_it_says(backing: Backing, path: str) -
 @pytest.mark.parametrize("backing", STRONG, ids=lambda each: each.value)
 def test_dying_anywhere_breaks_nothing_on_a_strong_backing(backing: Backing, path: str, ledger: bool) -> None:
     """P-16, L-02, L-03: whatever the dead one still had on its way, a fresh attempt completes or fails closed."""
-    all_of_them = found(backing, path, ledger=ledger)
+    all_of_them = windows(backing, path, ledger=ledger)
     assert len(all_of_them) > 5
     assert [window for window in all_of_them if window.broken] == []
     expected = {"completes"} if backing is not Backing.LOCKED else {"completes", "fails closed"}
@@ -110,5 +103,5 @@ def test_dying_anywhere_breaks_nothing_on_a_strong_backing(backing: Backing, pat
 @pytest.mark.parametrize("path", paths(Backing.SOFT))
 def test_soft_breaks_exactly_where_a_publication_is_on_its_way(path: str) -> None:
     """P-15: dying before the send or after the answer is harmless; a request that outlives its sender is not."""
-    for window in found(Backing.SOFT, path, ledger=False):
+    for window in windows(Backing.SOFT, path, ledger=False):
         assert bool(window.broken) is ("on its way" in window.residue), window

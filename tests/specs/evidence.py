@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from attrs import frozen
@@ -56,12 +57,16 @@ _COLUMNS = ("stack", "backing", "minutes", "rounds", "faults", "classes", "accep
 
 @frozen
 class Figure:
-    """One line: what was checked, how much came of it, where it is printed, and the command that shows it again."""
+    """One line: what was checked, how much came of it, where it is printed, and the command that shows it again.
+
+    ``always``: what of it every test run shows again; the rest was seen when ``evidence.json`` says.
+    """
 
     what: str
     page: str
     command: str
     read: Callable[[str], str]
+    always: str = ""
 
 
 def evidence_text(fresh: Mapping[str, str] | None = None) -> str:
@@ -95,7 +100,10 @@ def note_burn(figures: Mapping[str, Any]) -> None:
 
 
 def note_count(test: str, figures: str) -> None:
-    """Print what a test has counted; if asked to, note it in the place of what the same test had counted before."""
+    """Print what a test has counted; if asked to, note it in the place of what the same test had counted before.
+
+    ``test`` is ``file``, ``file::name``, or ``file::name[case]`` for one of its cases.
+    """
     print(figures)  # noqa: T201  the figures are the result
     if os.environ.get("PERAGO_RECORD"):
         recorded = json.loads(RECORDS.read_text(encoding="utf-8"))
@@ -111,10 +119,10 @@ def _table(figures: tuple[Figure, ...], pages: Mapping[str, Mapping[str, str]], 
     lines = ["| what | figures | shown by | seen |", "|---|---|---|---|"]
     for each in figures:
         text = fresh.get(each.page) or (SPECS / each.page).read_text(encoding="utf-8")
-        at = pages.get(each.page)
-        when = "every test run" if at is None else f"{at['date']}, `{at['commit']}`"
-        if at is not None and "added" in at:  # measured later than the rest; goes when the whole page is measured anew
-            when += f"; {at['added']}"
+        at = pages.get(each.page, {})
+        # What was added was measured later than the rest; it goes when the whole page is measured anew.
+        seen = (f"{at['date']}, `{at['commit']}`" if at else "", at.get("added", ""), each.always)
+        when = "; ".join(filter(None, seen))
         lines.append(f"| [{each.what}]({each.page}) | {each.read(text)} | `{each.command}` | {when} |")
     return "\n".join(lines) + "\n"
 
@@ -123,7 +131,8 @@ def _counted(tests: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     yield "| figures | shown by | seen |\n|---|---|---|\n"
     for test, each in sorted(tests.items()):
         file, _, name = test.partition("::")
-        command = f"PERAGO_MATRIX=full .venv/bin/pytest -s {file}" + (f" -k {name}" if name else "")
+        wanted = name.removesuffix("]").replace("[", " and ")
+        command = f"PERAGO_MATRIX=full .venv/bin/pytest -s {file}" + (f" -k {quote(wanted)}" if wanted else "")
         yield f"| {each['figures']} | `{command}` | {each['date']}, `{each['commit']}` |\n"
 
 
@@ -205,14 +214,15 @@ def _wrong(text: str) -> str:
 
 
 EXPLORED = (
-    Figure("the ladder", "ladder.md", "make test-simulation", _ladder),
-    Figure("crash windows", "windows.md", "make test-simulation", _windows),
+    Figure("the ladder", "ladder.md", "make specs", _ladder, "a third of it, drawn anew, every test run"),
+    Figure("crash windows", "windows.md", "make test-simulation", _windows, "every test run"),
     Figure("wider bounds", "wide.md", "specs/generate.py wide.md", _wide),
     Figure("mutants", "mutants.md", "specs/generate.py mutants.md", _mutants),
     Figure("policy, lease and recovery", "cluster.md", "specs/generate.py cluster.md", _cluster),
 )
 PLAYED = (
     Figure("kill matrix on git", "kill-matrix.md", "specs/generate.py kill-matrix.md", _matrix),
+    Figure("kill matrix on a bucket", "kill-matrix-bucket.md", "specs/generate.py kill-matrix-bucket.md", _matrix),
     Figure("kill matrix on lakeFS", "kill-matrix-lakefs.md", "specs/generate.py kill-matrix-lakefs.md", _matrix),
     Figure("wrong answers of servers", "wrong-answers.md", "specs/generate.py wrong-answers.md", _wrong),
 )

@@ -13,6 +13,7 @@ why none can. ``WINDOWS`` goes by what an execution waits for when it is killed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from attrs import frozen
@@ -173,8 +174,13 @@ class Window(Value):
         return line_of(Model(self.setting), self.choices if what is None else dict(self.runs)[what])
 
 
-def windows(backing: Backing, path: str, *, ledger: bool = False) -> Iterator[Window]:
-    """Kill an execution after each move of its straight way, and give what came of it."""
+@cache
+def windows(backing: Backing, path: str, *, ledger: bool) -> tuple[Window, ...]:
+    """Kill an execution after each move of its straight way, and give what came of it; once in a process."""
+    return tuple(_windows(backing, path, ledger=ledger))
+
+
+def _windows(backing: Backing, path: str, *, ledger: bool) -> Iterator[Window]:
     wanted = PATHS[path]
     # A lease is lost by expiring, and a fresh attempt that finds it busy fails: two retries, so that one comes after.
     bounds = setting(
@@ -286,7 +292,7 @@ def windows_text() -> str:
     lines = [HEADER]
     for backing in Backing:
         for path in paths(backing):
-            found = list(windows(backing, path, ledger=True))
+            found = windows(backing, path, ledger=True)
             lines += [f"## `{backing.value}`, {path}", "", f"`{found[0].line().rpartition(' ')[0]}`", ""]
             lines += ["| killed after | window | left behind | what comes of it | choices |", "|---|---|---|---|---|"]
             lines += map(_line, found)

@@ -124,8 +124,8 @@ OBTAIN: Mapping[str, Callable[[Report], Path]] = {
     "azurite": obtain_azurite,
     "fake-gcs": obtain_fake_gcs,
 }
-#: What nobody gets who does not name it: these are worth minutes of building to ``make test-full`` only.
-ON_REQUEST = frozenset({"minio", "fake-gcs"})
+#: What nobody gets who does not name it: it is worth minutes of building to ``make test-full`` only.
+ON_REQUEST = frozenset({"fake-gcs"})
 
 
 def _build_lakefs(folder: Path, report: Report) -> None:

@@ -46,15 +46,20 @@ def shared_versitygw() -> VersityGW:
 
 @cache
 def shared_minio() -> MinIO:
-    """Give the run's second S3, which takes minutes to build: those who have not asked for it do without."""
-    _demand_on_request(MINIO, "minio")
+    """Give the run's second S3. Whoever kills it starts a server of its own: others are on this one."""
+    demand(MINIO)
     return _running(MinIO)
 
 
 @cache
 def shared_fake_gcs() -> FakeGCS:
-    """Give the run's emulator of Google's storage, for which the same goes."""
-    _demand_on_request(FAKE_GCS, "fake-gcs")
+    """Give the run's emulator of Google's storage, which takes minutes to build: who has not asked for it does without.
+
+    ``make test-full`` has asked for it.
+    """
+    if not FAKE_GCS.is_there() and os.environ.get("PERAGO_MATRIX") != "full":
+        pytest.skip("for make test-full, or: python -m tests.support.servers obtain fake-gcs")
+    demand(FAKE_GCS)
     return _running(FakeGCS)
 
 
@@ -74,13 +79,6 @@ def demand(part: Part) -> None:
     if os.environ.get("PERAGO_SERVERS_REQUIRED") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
-
-
-def _demand_on_request(part: Part, name: str) -> None:
-    """Demand what is built only for ``make test-full``, or where somebody has asked for it."""
-    if not part.is_there() and os.environ.get("PERAGO_MATRIX") != "full":
-        pytest.skip(f"for make test-full, or: python -m tests.support.servers obtain {name}")
-    demand(part)
 
 
 def _running(kind: type[S]) -> S:

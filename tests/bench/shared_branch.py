@@ -81,7 +81,8 @@ class Writers:
             number += 1
             attempt = Attempt(
                 workflow_id="wf",
-                task_id=f"{task}-{number}",
+                # An id that a staging name can hold: of another one nobody knows whether its task has ended.
+                task_id=f"{task.replace('/', '-')}-{number}",
                 retry_count=number - 1,
                 logical_task=task,
                 number=number,
@@ -108,7 +109,8 @@ def _staged(scene: Scene, number: int) -> Target:
     """Stage one file on a branch, as anybody does."""
     branch = Target(scene.target.repository, f"raw-{number}")
     scene.stranger.create_branch(branch, scene.target.branch)
-    scene.stranger.commits(branch, {f"w{number % WRITERS}/file": token_hex(8).encode()})
+    # A path of its own: all of them begin at one commit, where who writes the same again would conflict.
+    scene.stranger.commits(branch, {f"raw{number}/file": token_hex(8).encode()})
     return branch
 
 

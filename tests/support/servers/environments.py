@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
+import sys
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.servers.cache import home, locked
@@ -18,17 +21,19 @@ class PackagesMissingError(Exception):
     """They cannot be installed here; says why."""
 
 
-def interpreter(name: str) -> Path:
+def interpreter(name: str, version: str = "") -> Path:
     """Give the interpreter of the environment that ``requirements/<name>.txt`` describes, each file of it by its hash.
 
-    One that was made half, or from other requirements, is made again.
+    ``version``: that of Python, ``3.12``; this one's if it is not named. An environment that was made half, or from
+    other requirements, is made again.
     """
     wanted = _REQUIREMENTS / f"{name}.txt"
-    folder = home() / f"{name}-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:8]}"
+    whole = f"{name}-python{version}" if version else name
+    folder = home() / f"{whole}-{hashlib.sha256(wanted.read_bytes()).hexdigest()[:8]}"
     python, complete = folder / "bin" / "python", folder / "complete"
-    with locked(home() / f".{name}.lock"):
+    with locked(home() / f".{whole}.lock"):
         if not complete.is_file():
-            venv.create(folder, with_pip=True, clear=True)
+            _make(folder, version)
             install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             install += ["--require-hashes", "--requirement", str(wanted)]
             try:
@@ -40,3 +45,24 @@ def interpreter(name: str) -> Path:
                 raise PackagesMissingError(f"expected pip to install {wanted.name}: {made.stderr[-300:]}")
             complete.touch()
     return python
+
+
+def _make(folder: Path, version: str) -> None:
+    if not version or version == "{}.{}".format(*sys.version_info):
+        venv.create(folder, with_pip=True, clear=True)
+        return
+    for each in _pythons(version):
+        made = subprocess.run([each, "-m", "venv", "--clear", str(folder)], capture_output=True, check=False)  # noqa: S603  our own words
+        if not made.returncode:
+            return
+    wanted = f"python{version} with its venv module, on the PATH or in pyenv"
+    raise PackagesMissingError(f"expected {wanted}; found none. Install it, and try again")
+
+
+def _pythons(version: str) -> Iterator[str]:
+    """Yield what may be this Python: pyenv's own links on the PATH answer only for those that were chosen in it."""
+    if on_path := shutil.which(f"python{version}"):
+        yield on_path
+    if pyenv := shutil.which("pyenv"):
+        root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603  as above
+        yield from map(str, sorted(Path(root).glob(f"versions/{version}.*/bin/python{version}")))

@@ -59,8 +59,7 @@ def _serve(control: socket.socket) -> NoReturn:
         guards -= set(system.reap())
         # A child that is no guard has lost its guard: somebody killed it. Nothing of a body outlives that.
         for orphan in set(system.children()) - guards:
-            with suppress(ProcessLookupError):
-                os.kill(orphan, signal.SIGKILL)
+            system.kill(orphan)
         if readable:
             word, descriptors, _flags, _address = socket.recv_fds(control, 1, LINES)
             if not word:

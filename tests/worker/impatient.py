@@ -2,4 +2,4 @@
 
 from perago_worker.bodies import guard
 
-guard._PATIENCE = -1.0  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+guard._PATIENCE = -1.0  # pyright: ignore[reportPrivateUsage]

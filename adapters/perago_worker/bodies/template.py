@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import socket
 import sys
 from contextlib import suppress

@@ -226,7 +226,9 @@ class LocalWorkspace:
 
         def watch(moved: Moved) -> None:
             if job.cancelled is not None:
-                raise WorkspaceError(f"{what} {moved.files:,} of {moved.of_files:,} files, and was stopped: {job.cancelled}")
+                raise WorkspaceError(
+                    f"{what} {moved.files:,} of {moved.of_files:,} files, and was stopped: {job.cancelled}"
+                )
             told(moved)
 
         return watch

@@ -274,6 +274,13 @@ def killed(workspace: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@task(name="real-time", workspace=Workspace(prefix="data"))
+def real_time(workspace: Path) -> None:
+    """Die of a signal that has a number and no name."""
+    _touch(workspace)
+    os.kill(os.getpid(), signal.SIGRTMIN + 6)
+
+
 @task(name="interrupt", workspace=Workspace(prefix="data"))
 def interrupt(workspace: Path) -> None:
     raise KeyboardInterrupt(str(workspace.name))
@@ -532,6 +539,15 @@ def verdict_huge(workspace: Path) -> None:
 @task(name="verdict-deep", workspace=Workspace(prefix="data"))
 def verdict_deep(workspace: Path) -> None:
     _forge(workspace, '{"output": "' + "[" * 200_000 + '"}')
+
+
+@task(name="pipes-for-input", workspace=Workspace(prefix="data"))
+def pipes_for_input(workspace: Path) -> None:
+    """Change a file without its size, and put pipes where the worker keeps what it was."""
+    (workspace / "a.txt").write_text("ALPHA")
+    for original in (workspace.parent / "input").iterdir():
+        original.unlink()
+        os.mkfifo(original)
 
 
 @task(name="nan-result")

@@ -7,6 +7,7 @@ name and no folder behind (P-28, S-33).
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 
 import pytest
@@ -134,6 +135,7 @@ CASES = (
     Case("os._exit(3)", "exit-three", "exit code 3 before it returned"),
     Case("segmentation fault", "segfault", "died of SIGSEGV"),
     Case("killed, as when memory is out", "killed", "died of SIGKILL"),
+    Case("killed by a signal without a name", "real-time", f"died of signal {signal.SIGRTMIN + 6}"),
     Case("interrupted", "interrupt", "KeyboardInterrupt"),
     Case("more memory than allowed", "leak", "MemoryError"),
     Case("endless recursion", "recursion", "RecursionError"),

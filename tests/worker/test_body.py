@@ -27,7 +27,7 @@ from perago_worker.bodies.pool import Bodies, TemplateError
 from perago_worker.bodies.process import End, Running, as_text
 from perago_worker.bodies.spec import Spec
 from perago_worker.bodies.verdict import BodyFailure, Succeeded
-from tests.worker.support import TASKS, Bench, given, processes_with
+from tests.worker.support import FILES, TASKS, Bench, Ran, given, processes_with
 
 
 def spec(folder: Path, task: str, params: str = "{}", module: str = TASKS, **more: object) -> Spec:
@@ -180,6 +180,30 @@ def test_what_is_checked_is_what_is_published(bench: Bench) -> None:
     ran = bench.run("late-writer")
     assert isinstance(ran.result, Completed), ran.result
     assert "data/late" not in ran.files
+
+
+def test_a_body_whose_processes_cannot_be_ended_has_failed(tmp_path: Path) -> None:
+    """Counterexample, seen: processes that fork and end outran the guard, and wrote into what was being published.
+
+    Here the guard has no time, so that one that sleeps is enough.
+    """
+    bodies = Bodies(["tests.worker.impatient", TASKS])
+    end = bodies.start(spec(tmp_path, "late-writer")).wait(lambda _note: None)
+    assert isinstance(end, BodyFailure), end
+    assert "left processes behind that could not be ended" in end.reason
+    assert bodies.start(spec(tmp_path, "write")).wait(lambda _note: None) == Succeeded('{"rows":1}')
+    bodies.close()
+
+
+def test_a_body_that_leaves_pipes_for_the_worker_to_read_is_not_waited_for(bench: Bench) -> None:
+    """Counterexample, seen: they stood where the worker keeps the input to compare with, and it waited for ever."""
+    ended: list[Ran] = []
+    running = threading.Thread(target=lambda: ended.append(bench.run("pipes-for-input")), daemon=True)
+    running.start()
+    running.join(60)
+    assert ended, "the worker waits for somebody to write into a pipe"
+    assert isinstance(ended[0].result, Completed), ended[0].result
+    assert ended[0].files == {**FILES, "data/a.txt": b"ALPHA", "data/b.txt": b"beta"}
 
 
 def test_a_stopped_body_is_woken_so_that_it_can_leave_in_order(bench: Bench) -> None:

@@ -35,6 +35,11 @@ def test_init_writes_a_project_that_check_finds_sound_and_writes_nothing_over(tm
         "pipelines": ["orders"],
         "warnings": [],
     }
+    (there / "pipeline.py").unlink()
+    assert runner.invoke(app, ["init", str(there)]).exit_code == 0, "as after one that was killed"
+    for name in ("perago.toml", "pipeline.py"):
+        with (there / name).open("a") as file:
+            file.write("# mine\n")
     again = runner.invoke(app, ["init", str(there)])
     assert again.exit_code == 2
     assert "already holds perago.toml and pipeline.py: choose another folder" in again.stderr

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perago_worker.folders.cache import Cache
@@ -16,7 +16,7 @@ from perago_worker.folders.sandboxes import Sandboxes
 from tests.worker.projects import new_project
 
 #: What people keep beside a project, and names that look like ours: locks with their folders, two letters, digests.
-FOLDERS = ("app", "ab", "db", "data", "uv", ".git", "0f")
+FOLDERS = ("app", "ab", "db", "data", "uv", ".git", "0f", ".perago/store", ".perago/store/ab")
 FILES = ("uv.lock", "app.lock", "old.txt", "lock", "e" * 64, f"{'e' * 64}.{'a' * 16}", "README", ".env")
 PATHS = st.tuples(st.sampled_from((".", *FOLDERS)), st.sampled_from(FILES)).map("/".join)
 TREES = st.sets(PATHS, min_size=1, max_size=8)
@@ -34,6 +34,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
 
 
+@example(tree={".perago/store/app.lock"}, inside=".perago/store", setting="worker.root")
+@example(tree={f".perago/store/ab/{'e' * 64}"}, inside=".perago/store", setting="worker.cache")
 @given(tree=TREES, inside=st.sampled_from(("", *FOLDERS)), setting=st.sampled_from(("worker.root", "worker.cache")))
 def test_whatever_lies_in_a_folder_and_whichever_setting_names_it_nothing_foreign_is_touched(
     tree: set[str], inside: str, setting: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from perago_worker.folders.owned import MARKER
 from perago_worker.folders.sandboxes import Sandboxes, erase
 from tests.worker.support import Bench
 
+#: A user who is not root, and owns nothing.
+NOBODY = 65534
 OWNER = """
 import sys, time
 from pathlib import Path
@@ -136,6 +140,36 @@ def test_erasing_follows_no_link(tmp_path: Path) -> None:
     erase(tmp_path / "nothing")
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
     assert (outside / "precious").exists()
+
+
+@pytest.mark.parametrize(("depth", "name"), [(2, "d"), (30, "d" * 200), (1100, "d")], ids=["flat", "long", "deep"])
+def test_a_closed_folder_is_removed_however_deep_it_lies_and_by_whoever_is_not_root(depth: int, name: str) -> None:
+    """Counterexample, seen: only root could; other workers kept the sandbox for ever."""
+    with tempfile.TemporaryDirectory() as at:  # not below a folder of root's
+        if os.getuid() == 0:
+            os.chown(at, NOBODY, NOBODY)
+        process = multiprocessing.get_context("fork").Process(target=_close_and_erase, args=(Path(at), depth, name))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        assert list(Path(at).iterdir()) == []
+
+
+def _close_and_erase(at: Path, depth: int, name: str) -> None:
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    box = at / "box"
+    box.mkdir()
+    os.chdir(box)
+    for _ in range(depth):
+        Path(name).mkdir()
+        os.chdir(name)
+    Path("file").touch()
+    Path().chmod(0)
+    os.chdir("/")
+    erase(box)
 
 
 def test_another_process_removes_by_the_attempt_alone(bench: Bench) -> None:

@@ -21,6 +21,7 @@ from perago_worker.bodies.spec import Ended, Spec, read_spec, write
 _PATIENCE = 5.0
 _STOP = "stopped"
 _DEADLINE = "deadline"
+_SURVIVED = "survived"
 
 
 def main(line: socket.socket, notes: int, output: int) -> NoReturn:
@@ -78,7 +79,8 @@ class Guard:
         if pid == 0:
             self._become(stage)
         status = self._watch_over(pid)
-        self._end_descendants(pid)
+        if not self._end_descendants(pid) and self._why is None:
+            self._why = _SURVIVED
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         return Ended(stage, os.waitstatus_to_exitcode(status) if number is None else None, number, self._why)
 
@@ -122,13 +124,19 @@ class Guard:
             with suppress(OSError):
                 self._line.recv(1 << 16)
 
-    def _end_descendants(self, leader: int) -> None:
-        """Kill what the body started, again and again: ending a process hands its children to us."""
+    def _end_descendants(self, leader: int) -> bool:
+        """Kill what the body started, again and again: ending a process hands its children to us.
+
+        Say whether nothing is left of it. Counterexample, seen: processes that did nothing but fork and end outran
+        this, the body counted as over, and they went on writing into the folder while it was looked at and sent.
+        """
         until = time.monotonic() + _PATIENCE
         system.signal_group(leader, signal.SIGKILL)
-        while (alive := system.children()) and time.monotonic() < until:
-            for pid in alive:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        while system.has_children():
+            if time.monotonic() > until:
+                return False
+            for pid in system.children():
+                system.kill(pid)
             self._watch.wait([], 0.05)
             system.reap()
+        return True

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -32,7 +32,7 @@ _PATIENCE = 30.0
 NOTES_LIMIT = 1 << 20
 OUTPUT_LIMIT = 1 << 18
 
-_HINTS = {
+_HINTS: Mapping[int, str] = {
     signal.SIGKILL: "Usually the kernel, out of memory: give the worker more, or let the task use less",
     signal.SIGSEGV: "A native library crashed: see the task's log, and try its other versions",
     signal.SIGABRT: "A native library gave up: see the task's log",
@@ -158,13 +158,16 @@ class Running:
             return BodyFailure(
                 f"{who} ran longer than {limit} and was ended. Raise timeout= in @task, or let it do less"
             )
+        if ended.why == "survived":
+            return BodyFailure(
+                f"{who} left processes behind that could not be ended, so nobody knows what they still write. "
+                "Let it wait for what it starts; the next attempt has a folder of its own"
+            )
         if ended.why is not None:
             return BodyFailure(f"{who} was stopped: {self._stopped or 'the worker is gone'}")
         if ended.signal is not None:
-            name = signal.Signals(ended.signal)
-            return BodyFailure(
-                f"{who} died of {name.name}. {_HINTS.get(name, 'Something else on this machine sent it')}"
-            )
+            hint = _HINTS.get(ended.signal, "Something else on this machine sent it")
+            return BodyFailure(f"{who} died of {_name_of(ended.signal)}. {hint}")
         if ended.code == UNWRITTEN:
             cause = trouble(Path(self._spec.verdict)) or "Look at the disk of worker.root; the task's log may say more"
             return BodyFailure(f"{who} ended, and how could not be written down. {cause}")
@@ -176,6 +179,14 @@ class Running:
             )
         objection = objection_to(verdict.output, self._spec.output_limit) if isinstance(verdict, Succeeded) else None
         return verdict if objection is None else BodyFailure(objection)
+
+
+def _name_of(number: int) -> str:
+    """Name a signal; those for real time have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _receive(line: socket.socket) -> bytes:

@@ -35,6 +35,24 @@ def children() -> list[int]:
     return []
 
 
+def has_children() -> bool:
+    """Return whether any child is left, adopted ones too; ``False`` where the system does not say which they are.
+
+    The list of ``children`` may leave one out while others end. This is the kernel's own answer.
+    """
+    if sys.platform == "linux":
+        with suppress(ChildProcessError):
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            return True
+    return False
+
+
+def kill(pid: int) -> None:
+    """Kill a process that may be gone, or be another user's by now: what it has run may change who it is."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def threads() -> int:
     """Count the threads of this process, those of native libraries too; 1 where the system does not say."""
     with suppress(OSError):
@@ -52,7 +70,7 @@ def signal_group(leader: int, number: signal.Signals) -> None:
     """Signal a process group that may be gone, or not yet be one."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
-    with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(leader, number)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import socket
 import sys
 from contextlib import suppress
@@ -59,8 +58,7 @@ def _serve(control: socket.socket) -> NoReturn:
         guards -= set(system.reap())
         # A child that is no guard has lost its guard: somebody killed it. Nothing of a body outlives that.
         for orphan in set(system.children()) - guards:
-            with suppress(ProcessLookupError):
-                os.kill(orphan, signal.SIGKILL)
+            system.kill(orphan)
         if readable:
             word, descriptors, _flags, _address = socket.recv_fds(control, 1, LINES)
             if not word:

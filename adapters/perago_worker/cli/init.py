@@ -42,9 +42,6 @@ def init(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"{folder} cannot be made: {error.strerror}; choose another folder") from None
-    there = [name for name in _TEMPLATE if (folder / name).exists()]
-    if there:
-        raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
     if store and not store.startswith(_BUCKETS):
         raise CommandError(f"expected a bucket such as s3://name/prefix, found {store!r}: use {', '.join(_BUCKETS)}")
     if store.startswith("file://") and not store.startswith("file:///"):
@@ -54,14 +51,38 @@ def init(
             f"file:{path} below the project, or file:///{path}"
         )
     template = files("perago_worker") / "template" / ("spark" if spark else "")
-    for name in _TEMPLATE:
-        (folder / name).write_text((template / name).read_text(encoding="utf-8"), encoding="utf-8")
+    texts = {name: (template / name).read_text(encoding="utf-8") for name in _TEMPLATE}
     if store:
-        with (folder / "perago.toml").open("a", encoding="utf-8") as settings:
-            settings.write(_ON_A_BUCKET.format(url=json.dumps(store, ensure_ascii=False)))
+        texts["perago.toml"] += _ON_A_BUCKET.format(url=json.dumps(store, ensure_ascii=False))
+    there = [name for name, text in texts.items() if _holds_another(folder / name, text)]
+    if there:
+        raise CommandError(f"{folder} already holds {' and '.join(there)}: choose another folder, or remove them first")
+    for name, text in reversed(texts.items()):
+        _write_whole(folder / name, text)
     if as_json:
         print_json({"wrote": [str(folder / name) for name in _TEMPLATE]})
         return
     out.print(f"wrote {', '.join(str(folder / name) for name in _TEMPLATE)}")
     where = "" if folder == Path() else f"cd {folder} && "
     out.print(f"next: [bold]{where}perago run orders[/bold]")
+
+
+def _holds_another(path: Path, text: str) -> bool:
+    """Return whether something else is there. What an ``init`` that was killed has written is written again."""
+    try:
+        return path.read_bytes() != text.encode()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file that is there with all of it or not at all, the configuration last: with it a project begins.
+
+    Counterexample, seen: an ``init --store`` that was killed left a configuration without the store, in which
+    everything worked, on this machine; and the next one refused to write over it.
+    """
+    half = path.with_name(f".{path.name}.half")
+    half.write_text(text, encoding="utf-8")
+    half.replace(path)

@@ -14,8 +14,9 @@ from pathlib import Path
 from perago_worker.api.errors import UserError
 
 MARKER = ".perago-folder"
-#: The folder of a project in which everything is ours; what an older release made there has no marker.
+#: The folder of a project, and what an older release kept in it for each setting, without a marker.
 _PROJECT = ".perago"
+_OLDER = {"worker.root": "work", "worker.cache": "cache"}
 _SHOWN = 3
 
 
@@ -42,7 +43,7 @@ def take(folder: Path, setting: str) -> Path:
             f" Nothing was touched. Set {setting} to another folder"
         )
     others = [each.name for each in islice((e for e in folder.iterdir() if not e.name.startswith(MARKER)), _SHOWN)]
-    if others and folder.parent.name != _PROJECT:
+    if others and (folder.parent.name, folder.name) != (_PROJECT, _OLDER[setting]):
         advised = folder / _PROJECT / setting.rpartition(".")[2]
         raise ForeignFolderError(
             f"{setting}: expected an empty folder, or one that perago made (with {MARKER} in it), because everything in"

@@ -148,24 +148,42 @@ class Difference:
         if before == seen and seen.changed < self.settled:
             return False
         try:
-            return not _same_bytes(root / name, self.originals[name])
+            file = open_plain(root / name)
         except PermissionError:
             raise WorkspaceError(
                 f"expected files we can read; found {shown(name)} closed. Do not take away permissions"
             ) from None
+        with file:
+            return not _is_as_it_was(file, self.originals[name])
 
 
-def _same_bytes(one: Path, other: Path) -> bool:
-    with open_plain(one) as left, other.open("rb") as right:
-        while chunk := left.read(_CHUNK):
-            if chunk != right.read(len(chunk)):
+def _is_as_it_was(file: io.FileIO, original: Path) -> bool:
+    """Compare with the bytes from before. They are in the body's reach: what it did away with cannot be compared.
+
+    Then the file counts as changed, and is sent, which is right whatever it holds. Counterexample, seen: a body put
+    pipes in their place, and the worker waited for ever for somebody to write into them.
+    """
+    try:
+        before = open_plain(original)
+    except (WorkspaceError, OSError):
+        return False
+    with before:
+        while chunk := file.read(_CHUNK):
+            if chunk != before.read(len(chunk)):
                 return False
-        return not right.read(1)
+        return not before.read(1)
 
 
 def open_plain(path: Path | str) -> io.FileIO:
-    """Open a file for reading, and nothing that only points to one. Without a buffer: who reads it reads blocks."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
+    """Open a file for reading, and nothing that points to one or stands in its place: a pipe would be waited for.
+
+    Without a buffer: who reads it reads blocks.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise WorkspaceError(f"expected a file; found that {shown(str(path).rpartition('/')[2])} is none any more")
+    return os.fdopen(opened, "rb", buffering=0)
 
 
 def keeps_change_times(folder: Path) -> bool:

@@ -120,7 +120,7 @@ class LocalWorkspace:
                     self._cache,
                     width=self._limits.transfers,
                     trusts_times=self._trusts_times,
-                    moved=self._watching(attempt, "fetched"),
+                    moved=self._watching(attempt, job, "fetched"),
                 )
                 for folder in job.further.of_target.values():
                     (job.sandbox.work / folder).mkdir(exist_ok=True)  # also of a branch that is still empty
@@ -172,7 +172,7 @@ class LocalWorkspace:
         job = self._jobs.get(attempt.execution)
         if job is None or job.folder is None or job.changes is None:
             return NotDone(f"nothing of execution {attempt.execution} is here to upload")
-        moved = self._watching(attempt, "staged")
+        moved = self._watching(attempt, job, "staged")
         changes = job.further.changes_for(attempt.target, job.changes)
         below = job.further.of_target.get(attempt.target)
         try:
@@ -212,12 +212,26 @@ class LocalWorkspace:
         """Remove what processes that died have left; give the names of the sandboxes."""
         return self._sandboxes.sweep()
 
-    def _watching(self, attempt: Attempt, what: str) -> MovedListener:
+    def _watching(self, attempt: Attempt, job: Job, what: str) -> MovedListener:
+        """Tell how far a transfer is, and end it once the attempt is no longer ours.
+
+        Counterexample, seen: a body left a file of a tebibyte of nothing, and no stop reached the worker that read it.
+        """
+
         def tell(moved: Moved) -> None:
             text = f"{what} {moved.files:,} of {moved.of_files:,} files"
             self._listener(attempt, Transferred(moved.fraction, text))
 
-        return paced(tell)
+        told = paced(tell)
+
+        def watch(moved: Moved) -> None:
+            if job.cancelled is not None:
+                raise WorkspaceError(
+                    f"{what} {moved.files:,} of {moved.of_files:,} files, and was stopped: {job.cancelled}"
+                )
+            told(moved)
+
+        return watch
 
     def _spec(self, job: Job, sandbox: Sandbox) -> Spec:
         definition = job.definition

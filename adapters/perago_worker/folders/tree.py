@@ -6,6 +6,7 @@ touched; see ``Difference``.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import mmap
 import os
@@ -19,7 +20,6 @@ from attrs import frozen
 
 from perago_worker.folders.errors import WorkspaceError, shown
 
-_CHUNK = 1 << 20
 #: How many offending names a message has.
 _NAMED = 3
 
@@ -121,7 +121,7 @@ class Changes:
 
 @frozen
 class Difference:
-    """Compares a folder with what it was made from. ``originals`` holds the bytes of each file as they were.
+    """Compares a folder with what it was made from. ``originals`` holds the SHA-256 of each file as it was.
 
     A file that looks exactly as before (same inode, size, times) is not read again, under two conditions:
 
@@ -132,7 +132,7 @@ class Difference:
     """
 
     before: Mapping[str, Seen]
-    originals: Mapping[str, Path]
+    originals: Mapping[str, bytes]
     settled: int
 
     def with_now(self, root: Path, now: Tree) -> Changes:
@@ -148,19 +148,12 @@ class Difference:
         if before == seen and seen.changed < self.settled:
             return False
         try:
-            return not _same_bytes(root / name, self.originals[name])
+            with open_plain(root / name) as file:
+                return hashlib.file_digest(file, hashlib.sha256).digest() != self.originals[name]
         except PermissionError:
             raise WorkspaceError(
                 f"expected files we can read; found {shown(name)} closed. Do not take away permissions"
             ) from None
-
-
-def _same_bytes(one: Path, other: Path) -> bool:
-    with open_plain(one) as left, other.open("rb") as right:
-        while chunk := left.read(_CHUNK):
-            if chunk != right.read(len(chunk)):
-                return False
-        return not right.read(1)
 
 
 def open_plain(path: Path | str) -> io.FileIO:

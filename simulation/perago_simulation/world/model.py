@@ -202,14 +202,16 @@ class Model:
         if not request.begun:
             refusal = self.store.refusal(self.setting, world, request)
             if refusal is None:
-                begun = tuple(sorted((*others, request._replace(begun=True)), key=by_run))
+                on = world.head if self.setting.store.overwrites else ""
+                begun = tuple(sorted((*others, request._replace(begun=True, on=on)), key=by_run))
                 yield ("store", "begin", who), world._replace(requests=begun)
                 return
             gone = world._replace(requests=others)
             after = self.tell(gone, request.run, refused(refusal)) if awaited else gone
             yield ("store", "refuse", f"{who}: {refusal}"), after
             return
-        ref = self.store.installed(self.setting, world, request)
+        read = world._replace(head=request.on) if request.on else world
+        ref = self.store.installed(self.setting, read, request)
         moved = with_head(world._replace(requests=others), ref)
         if world.rare is not None and request.plan.commit in world.rare.hollow:
             moved = with_rare(moved, hollow=tuple(sorted({*world.rare.hollow, ref})))

@@ -78,18 +78,19 @@ class Request(NamedTuple):
     changes first; then it begins again. So ``begun`` is also the rotation token of the branch record: a real store
     compares the token it read when it began with the one there is when it installs. Whatever rotates the token takes
     ``begun`` away (``restarted``), and a number to compare would say no more. ``awaited``: the sender still waits for
-    the answer.
+    the answer. ``on``: where the store overwrites, the head that was read when it began; it never begins again.
     """
 
     run: int
     plan: PublishPlan
     begun: bool = False
     awaited: bool = True
+    on: str = ""
 
 
-def by_run(request: Request) -> tuple[int, bool, bool]:
+def by_run(request: Request) -> tuple[int, bool, bool, str]:
     """Order requests; a sender has more than one only if the transport made a copy."""
-    return request.run, request.begun, request.awaited
+    return request.run, request.begun, request.awaited, request.on
 
 
 class Lease(NamedTuple):
@@ -290,10 +291,10 @@ def removed_by_strangers(world: World) -> tuple[str, ...]:
 
 
 def restarted(world: World) -> World:
-    """Return the world in which every update the store had begun starts again."""
-    if not any(request.begun for request in world.requests):
+    """Return the world in which every update the store had begun starts again, but where the store overwrites."""
+    if not any(request.begun and not request.on for request in world.requests):
         return world
-    return world._replace(requests=tuple(request._replace(begun=False) for request in world.requests))
+    return world._replace(requests=tuple(each._replace(begun=bool(each.on)) for each in world.requests))
 
 
 def _adopts(setting: Setting, task: Task) -> bool:

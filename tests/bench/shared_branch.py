@@ -29,6 +29,8 @@ from perago_core.ports import Sink, Store
 from perago_core.results import Failed
 from perago_core.values import Backing, CommitRef, Scope, Target, TaskStatus
 from perago_local.git.store import GitStore
+from perago_worker.folders.transfer import Direct
+from perago_worker.runtime.turns import ProcessTurns
 from tests.bench.git_store import publish_with_git
 from tests.bench.lakefs_others import others
 from tests.conformance.implementations.git import GitHarness
@@ -44,9 +46,11 @@ _TRIES = 50
 
 
 class Written(Body):
-    """A body whose files are put and then linked, as every store's sink can."""
+    """A body whose files are sent as a worker sends them: in one request where the sink can, else put and linked."""
 
-    def upload(self, _attempt: Attempt, sink: Sink) -> Answer[None]:
+    def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:
+        if isinstance(sink, Direct):
+            return super().upload(attempt, sink)
         return sink.link(tuple(done(sink.put(path, BytesIO(data))) for path, data in self.files.items()))
 
 
@@ -60,6 +64,7 @@ class Writers:
     backing: Backing
     orchestrator: ToldOrchestrator = field(factory=ToldOrchestrator)
     refused: Counter[str] = field(factory=Counter[str])
+    turns: ProcessTurns = field(factory=ProcessTurns)
 
     def publish_all(self) -> float:
         """Let each publish its share, all at once, and give publications a second."""
@@ -95,7 +100,7 @@ class Writers:
             orchestrator.assign(attempt)
             until = time.monotonic() + _LONG
             ports = Ports(store=self.store, clock=MachineClock(), **ports_of)
-            result = drive(attempt, ports, attempt_until=lambda: until).result  # noqa: B023  over before the next one
+            result = drive(attempt, ports, attempt_until=lambda: until, turns=self.turns).result  # noqa: B023  over before the next one
             if isinstance(result, Completed):
                 return result.ref
             assert isinstance(result, Failed), result

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from attrs import evolve
 
 from perago_conformance.support import done
 from perago_core.driver import run
+from perago_core.ports import Stored
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.revert import revert, unaccepted
 from perago_core.values import Attempt, Scope, Target, TaskStatus
@@ -32,6 +35,22 @@ def test_disjoint_work_is_published_onto_what_came_between_and_the_hook_has_seen
     assert (result.ref, first) == (joined, scene.input)
     assert (scene.file("left/l.txt"), scene.file("right/r.txt"), scene.file()) == (b"l", b"r", b"of the input")
     assert scene.orchestrator.accepted() == [joined, other]
+
+
+def test_other_writers_leave_the_scratch_branch_of_an_open_task_alone(scene: Scene) -> None:
+    """They drop the names of tasks that have ended, or that nobody has heard of: so a name must say whose it is."""
+    mine, others = _of(scene, "left"), _of(scene, "right")
+    sink = scene.store.sink(mine.target, mine.staging_name)
+    stored: list[Stored] = []
+
+    def put_while_others_publish() -> None:
+        stored.append(done(sink.put("left/l.txt", BytesIO(b"l"))))
+        _completed(scene.run(others, {"right/r.txt": b"r"}))
+        done(sink.put("left/m.txt", BytesIO(b"m")))
+        done(sink.link(tuple(stored)))
+
+    _completed(scene.run(mine, {"left/n.txt": b"n"}, doing("workspace.upload.before", put_while_others_publish)))
+    assert [scene.file(f"left/{name}.txt") for name in "lmn"] == [b"l", None, b"n"]
 
 
 def test_what_was_read_and_is_changed_is_a_conflict_that_names_path_and_writer(scene: Scene) -> None:

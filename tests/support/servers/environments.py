@@ -12,8 +12,9 @@ from pathlib import Path
 
 from tests.support.servers.cache import home, locked
 
-_REQUIREMENTS = Path(__file__).parents[3] / "requirements"
-#: What an installation may take: 700 MB of Spark are a minute or two. pip itself waits for every single answer only.
+_ROOT = Path(__file__).parents[3]
+_REQUIREMENTS, _UV = _ROOT / "requirements", _ROOT / ".ci" / "uv"
+#: What an installation may take: 700 MB of Spark are a minute or two. uv itself waits for every single answer only.
 _SECONDS = 600
 
 
@@ -34,25 +35,27 @@ def interpreter(name: str, version: str = "") -> Path:
     with locked(home() / f".{whole}.lock"):
         if not complete.is_file():
             _make(folder, version)
-            install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            # Not pip: to it ``coverage[toml]``, which a package asks for, is another one than the pinned ``coverage``.
+            install = [str(_UV), "--quiet", "pip", "install", "--python", str(python)]
             install += ["--require-hashes", "--requirement", str(wanted)]
             try:
                 made = subprocess.run(install, capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603  our own words
             except subprocess.TimeoutExpired:
-                asked = f"expected pip to install {wanted.name} within {_SECONDS} s; found it at work still"
+                asked = f"expected uv to install {wanted.name} within {_SECONDS} s; found it at work still"
                 raise PackagesMissingError(f"{asked}. See whether its index answers, and try again") from None
             if made.returncode:
-                raise PackagesMissingError(f"expected pip to install {wanted.name}: {made.stderr[-300:]}")
+                raise PackagesMissingError(f"expected uv to install {wanted.name}: {made.stderr[-300:]}")
             complete.touch()
     return python
 
 
 def _make(folder: Path, version: str) -> None:
     if not version or version == "{}.{}".format(*sys.version_info):
-        venv.create(folder, with_pip=True, clear=True)
+        venv.create(folder, clear=True)
         return
     for each in _pythons(version):
-        made = subprocess.run([each, "-m", "venv", "--clear", str(folder)], capture_output=True, check=False)  # noqa: S603  our own words
+        make = [each, "-m", "venv", "--without-pip", "--clear", str(folder)]
+        made = subprocess.run(make, capture_output=True, check=False)  # noqa: S603  our own words
         if not made.returncode:
             return
     wanted = f"python{version} with its venv module, on the PATH or in pyenv"

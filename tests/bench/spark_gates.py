@@ -44,14 +44,15 @@ EVERY = (*OF_ROWS, row_count_drift(0.5), unique("id"), CUSTOMERS)
 def write(bench: Bench, at: CommitRef, gates: Sequence[Gate], via: Literal["arrow", "native"]) -> None:
     """Write the frame as a task does, up to the seal and the verdict."""
     ws = datasets(bench.spark, bench.lake, at)
-    ws.write("orders", bench.frame, gates=gates, via=via)
+    written = ws.write("orders", bench.frame, gates=gates, via=via)
+    assert written.changed
 
 
 def main(rows: int = ROWS) -> None:
     """Print every figure."""
-    with opened(rows) as bench:
+    with opened(rows) as plain:
         country = f"element_at(array{COUNTRIES}, cast(id % {len(COUNTRIES)} as int) + 1) as country"
-        bench = evolve(bench, frame=bench.frame.selectExpr("*", country).cache())
+        bench = evolve(plain, frame=plain.frame.selectExpr("*", country).cache())
         bench.frame.count()
         ws = datasets(bench.spark, bench.lake, bench.lake.head)
         ws.write("customers", bench.spark.range(0, 100_003, 1, 2).withColumnRenamed("id", "nr"))

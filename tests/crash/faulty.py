@@ -45,6 +45,9 @@ def faulty(workspace: Path, params: Orders) -> int:
     elif harm == "leak":
         kept = [bytearray(1 << 24) for _ in range(1 << 20)]
         return len(kept)
+    elif harm == "sparse":
+        with (workspace / "half-done").open("wb") as file:
+            file.truncate(1 << 40)
     elif harm == "fork":
         for _ in range(3):
             _child(params.plan.with_suffix(".born"))

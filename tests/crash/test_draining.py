@@ -9,9 +9,11 @@ from pathlib import Path
 
 from perago_core.pipelines import AttemptView
 from perago_core.values import TaskStatus
+from perago_local.git.objects import HALF
 from tests.support.crash.judging import Line, judge_line, judge_rest
-from tests.support.crash.project import CrashProject, WorkerProcess, wait_for
+from tests.support.crash.project import REPOSITORY, CrashProject, WorkerProcess, wait_for
 
+FAULTY = Path(__file__).with_name("faulty.py")
 #: Longer than a busy machine stalls.
 PATIENCE = 5.0
 
@@ -44,6 +46,30 @@ def test_a_second_sigterm_stops_the_bodies_and_they_report_failed(tmp_path: Path
         failed = _in(project, lines, TaskStatus.FAILED)
         assert len(failed) == 2
         assert all("told to stop at once" in each.reason for each in failed), failed
+
+
+def test_a_second_sigterm_ends_the_upload_of_a_file_without_end(tmp_path: Path) -> None:
+    """Counterexample, seen: a body left a tebibyte of nothing, and only a kill ended the worker that compressed it."""
+    with CrashProject(tmp_path / "p", "auto") as project:
+        project.add_task("faulty", source=FAULTY)
+        project.plan("faulty", "sparse")
+        target, first = project.branch("main")
+        line = Line(target, first, project.start("faulty", ("faulty",), target, first))
+        worker = project.worker()
+        wait_for(lambda: _half_written(project), "an upload that has begun", worker)
+        worker.signal(signal.SIGTERM)
+        wait_for(lambda: "draining" in worker.said(), "drain", worker)
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.said()
+        (failed,) = _in(project, [line], TaskStatus.FAILED)
+        assert "was stopped: " in failed.reason, failed
+        assert _half_written(project) == []
+        assert judge_rest(project, [line]) == []
+
+
+def _half_written(project: CrashProject) -> list[Path]:
+    objects = project.folder / ".perago" / "store" / f"{REPOSITORY}.git" / "objects"
+    return [each for each in objects.glob(f"{HALF}*") if each.stat().st_size]
 
 
 def test_a_worker_whose_template_is_killed_goes_on(tmp_path: Path) -> None:

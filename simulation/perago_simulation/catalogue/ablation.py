@@ -14,7 +14,7 @@ from perago_core.machine.rows import Ask, Row, when
 from perago_core.value import Value
 from perago_core.values import SHARING, Backing
 from perago_simulation.explore.exploration import Limits
-from perago_simulation.explore.first_violation import first_violation
+from perago_simulation.explore.known_graph import first_otherwise
 from perago_simulation.explore.search import Explorer
 from perago_simulation.mutants.kills import baseline, settings_of
 from perago_simulation.mutants.known_bugs import BUGS
@@ -202,7 +202,7 @@ def _first(change: Change, backing: Backing, properties: Sequence[Property]) -> 
     for name, of in settings_of(backing):
         if change.shared and not of.scopes:
             continue
-        found = first_violation(change.make(of), properties, baseline(of).broken)
+        found = first_otherwise(change.make(of), of, properties, baseline(of).broken)
         if found is not None:
             return f"{found.property} in {len(found.trace)} ({name})"
     return "holds"

@@ -161,6 +161,10 @@ class Model:
                 landed = with_budget(after, spent)
                 yield (who, kind.__name__, "landed, answer lost"), self.tell(landed, index, lost)
 
+    def start(self, attempt: Attempt) -> AttemptState:
+        """Return where an execution of an attempt begins."""
+        return self.table.start(attempt).state
+
     def _fire(self, state: AttemptState, event: Event) -> Step[Attempt, Known]:
         row, after, commands = self.table.fire(state, event)
         self.fired.add(row.id)
@@ -323,7 +327,7 @@ class Model:
         index = len(world.runs)
         task = world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref="")
         attempt = attempt_of(self.setting, task, at, index, epoch_of(world))
-        begun = self.table.start(attempt).state
+        begun = self.start(attempt)
         if self.setting.bodies or begun.phase is not Phase.WORKSPACE:
             after = world._replace(runs=(*world.runs, Run(at, RUNNING, begun)))
             yield ("orchestrator", what, f"t{at} to e{index}"), after

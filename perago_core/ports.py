@@ -410,6 +410,18 @@ class Leaseless(Protocol):
 
 
 @runtime_checkable
+class Overwriting(Protocol):
+    """A store that moves a branch by a condition on a write and by nothing else, and names no call that stops a writer.
+
+    Where its server does not look at the condition, whoever has lost the lease overwrites what was accepted since.
+    """
+
+    def despite_leases(self) -> str:
+        """Say what a lease does not keep where conditions were not proved, and what to use."""
+        ...
+
+
+@runtime_checkable
 class Closeable(Protocol):
     """An adapter that keeps connections or files open."""
 

@@ -51,7 +51,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
 GATES: tuple[Gate, ...] = (
     *(not_null(each) for each in VALUES),
     not_null("id", "name"),
-    *(unique(each) for each in VALUES),
+    *(unique(each) for each in ("id", "amount", "rate", "name", "at")),
     unique("id", "name", "day"),
     unique("flag", "small"),
     in_range("id", 1, 3),
@@ -89,8 +89,8 @@ def test_a_proof_that_holds_is_what_spark_counts(runner: TaskRunner) -> None:
     kinds = {each.split()[0]: each.split()[1] for each in COLUMNS.split(", ")} | {"id": "bigint"}
     checks = Checks.proving(GATES, kinds, ws._keys)
     held = unknown = 0
-    for number in range(12):
-        plain = number % 3 == 0
+    for number in range(6):
+        plain = number % 2 == 0
         rows = [
             tuple(draw.choice(values[: 2 if plain else None]) for values in VALUES.values())
             for _ in range(draw.choice((1, 2, 40)))
@@ -108,7 +108,7 @@ def test_a_proof_that_holds_is_what_spark_counts(runner: TaskRunner) -> None:
                 assert told[at].passed, (told[at], rows)
             else:
                 unknown += plain and told[at].passed
-    assert held > 30
+    assert held > 20
     assert unknown == 0, "what passes is proven for values such as these"
     unproven = [gate.label for number, gate in enumerate(GATES) if number not in checks.proofs]
     assert unproven == ["unique(amount)", "unique(rate)", "in_range(amount, None, inf)"]

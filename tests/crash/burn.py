@@ -143,7 +143,7 @@ def _round(
         f"{len(verdict.registered)} as registered, {time.monotonic() - began:.0f} s"
     )
     _say(*(f"  lost: {each}" for each in verdict.lost), *(f"  as registered: {each}" for each in verdict.registered))
-    if verdict.lost or verdict.registered or not verdict.accepted:
+    if verdict.lost or not verdict.accepted or policy == _CONTROL:
         _say(*(f"  {each}" for each in (*played.log, *played.said)))
     return played
 

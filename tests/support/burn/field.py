@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -41,6 +42,8 @@ STEPS = 3
 _GLANCE = 1.0
 #: Seconds a body takes, and megabytes of the disk of the worker whose disk is filled.
 _LASTS, _DISK = 0.3, 32
+#: Seconds after which a database is held by somebody who does not work: longer than any transaction of ours.
+_HELD_UP = 3.0
 #: The first two must come to their end whatever happens. Strangers commit to the third, whose runs they may end.
 REPLACING, STRANGERS_ON = "replacing", "disturbed"
 TASKS = {"adopting": "adopt", REPLACING: "replace", STRANGERS_ON: "adopt"}
@@ -243,6 +246,17 @@ class Field:
         (name,) = [each.name for each in self.pipelines if each.task == task]
         lines = self.project.pipelines.newest(1000)
         return sum(each.name == name and each.status == "COMPLETED" for each in lines)
+
+    def is_held_up(self) -> bool:
+        """Return whether somebody has a database of this machine locked for so long that nobody else can work."""
+        for path in (self.project.folder / ".perago").glob("*.db"):
+            with closing(sqlite3.connect(path, timeout=_HELD_UP, isolation_level=None)) as opened:
+                try:
+                    opened.execute("BEGIN IMMEDIATE")
+                    opened.execute("ROLLBACK")
+                except sqlite3.OperationalError:
+                    return True
+        return False
 
     def hand_out_again(self, pipeline: Pipeline) -> bool:
         """Have what runs of a pipeline's task handed out a second time."""

@@ -10,6 +10,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from attrs import evolve, field, frozen
@@ -65,6 +66,20 @@ _NOISE: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 4\r\n\r\nabcd",
     b"\xff" * 100,
 )
+
+
+#: What begins like an answer and goes on for ever, at full speed: how it begins, and what is repeated.
+_STREAMS: Final = {
+    "interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
+    "early hints": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 100),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 1000),
+    "one header": (b"HTTP/1.1 200 OK\r\nX: ", b"y" * 65_536),
+    "a status": (b"HTTP/1.1 200 ", b"y" * 65_536),
+    "an extension of a chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=", b"y" * 65_536),
+    "chunks of a byte": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n" * 5000),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", b"X: y\r\n" * 1000),
+    "a body of no length": (b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n", b" " * 65_536),
+}
 
 
 @frozen
@@ -181,11 +196,47 @@ def _huge(chance: random.Random, good: Right) -> Wrong:
     return Wrong("a body without end", right(evolve(good, body=b""), length=good.longest), endless=b" " * 65_536)
 
 
+@cache
+def _packed(times: int) -> bytes:
+    """Pack 256 MiB of nothing, twice what any answer has, and what comes of it again."""
+    packed = b" " * (256 << 20)
+    for _ in range(times):
+        packed = gzip.compress(packed, 6)
+    return packed
+
+
 def _bomb(chance: random.Random, good: Right) -> Wrong:
     if good.bodiless:
         return _cut(chance, good)
-    packed = gzip.compress(b" " * (8 << 20))
-    return Wrong("a packed body that is huge", right(evolve(good, body=packed), headers={"Content-Encoding": "gzip"}))
+    times = chance.choice((1, 2, 3))
+    named = {"Content-Encoding": ", ".join(["gzip"] * times)}
+    return Wrong("a packed body that is huge", right(evolve(good, body=_packed(times)), headers=named))
+
+
+def _stream(chance: random.Random, good: Right) -> Wrong:
+    """Begin like an answer and never end it. Of what is no answer whatever its body is, only its headers matter."""
+    begun = {name: each for name, each in _STREAMS.items() if not good.bodiless or b"\r\n\r\n" not in each[0]}
+    name = chance.choice(list(begun))
+    return Wrong(f"{name} without end", begun[name][0], endless=begun[name][1])
+
+
+def _two_lengths(chance: random.Random, good: Right) -> Wrong:
+    """Announce two lengths: who believes the one reads other bytes than who believes the other."""
+    if good.bodiless or not good.body:
+        return _cut(chance, good)
+    lengths = [len(good.body), chance.randrange(len(good.body))]
+    chance.shuffle(lengths)
+    named = "\r\n".join(f"Content-Length: {each}" for each in lengths)
+    return Wrong("two lengths", right(good).replace(f"Content-Length: {len(good.body)}".encode(), named.encode(), 1))
+
+
+def _of_an_old_server(chance: random.Random, good: Right) -> Wrong:
+    """Answer as HTTP/1.0 does, whose end is that of the connection, and lose it on the way."""
+    if good.bodiless or len(good.body) < 2:
+        return _cut(chance, good)
+    cut = good.body[: chance.randrange(len(good.body) - 1)]
+    head = right(evolve(good, body=b"")).replace(b"HTTP/1.1", b"HTTP/1.0", 1).replace(b"Content-Length: 0\r\n", b"", 1)
+    return Wrong("a body of no length that ends early", head + cut)
 
 
 def _drip(chance: random.Random, good: Right) -> Wrong:
@@ -242,6 +293,9 @@ _RULES: Final[Mapping[Callable[[random.Random, Right], Wrong], float]] = {
     _noise: 3,
     _huge: 0.5,
     _bomb: 0.2,
+    _stream: 0.5,
+    _two_lengths: 0.3,
+    _of_an_old_server: 0.5,
     _drip: 0.1,
     _field: 6,
 }

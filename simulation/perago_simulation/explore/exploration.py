@@ -34,8 +34,8 @@ class Violation(Value):
 class Limits(Value):
     """Where an exploration stops although it is not done; it then says so.
 
-    ``memory`` is in megabytes, for all processes together; ``violations`` counts properties that do not hold. Limits are
-    looked at after every few hundred worlds, so an exploration may go a little beyond them.
+    ``memory`` is in megabytes, for all processes together; ``violations`` counts properties that do not hold. Limits
+    are looked at after every few hundred worlds, so an exploration may go a little beyond them.
     """
 
     states: int = 5_000_000

@@ -25,7 +25,10 @@ class ViolationSearch:
     def __init__(self, model: Model, properties: Sequence[Property], ignore: Collection[str] = ()) -> None:
         # Of what one world breaks, the first is told: what holds always comes before what holds at rest.
         self._properties = [
-            each for when in (When.ALWAYS, When.AT_REST) for each in properties if each.when is when and each.id not in ignore
+            each
+            for when in (When.ALWAYS, When.AT_REST)
+            for each in properties
+            if each.when is when and each.id not in ignore
         ]
         self._model = model
         self.seen = 0
@@ -47,6 +50,7 @@ class ViolationSearch:
 
 
 def said(error: Exception) -> str:
+    """Say how a machine gave up."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -319,13 +319,13 @@ class Explorer:
     # The way there
 
     def first_found(self) -> Violation | None:
-        """Return what the first wrong world breaks, in an exploration by one process; the first property, if several."""
+        """Return the first thing that the first wrong world breaks; for one process."""
         order = {each.id: index for index, each in enumerate(self._properties)}
         wrong = min(self._found.items(), key=lambda each: (each[1][:3], order[each[0]]), default=None)
         return None if wrong is None else Violation(wrong[0], wrong[1].problem, self._way(wrong[1].at))
 
     def way_to_expanded(self) -> tuple[Label, ...]:
-        """Return the way to the world whose steps are being taken, in an exploration by one process."""
+        """Return the way to the world whose steps are being taken; for one process."""
         return self._way(self._expanded - 1)
 
     def _way(self, at: int) -> tuple[Label, ...]:

@@ -109,6 +109,7 @@ SHARED: tuple[Mapping[str, Any], ...] = tuple(
     for scopes in filter(None, SCOPES)
 )
 
+
 def _looked_at() -> Iterator[Setting]:
     """Give the settings where little can go wrong: one kind of trouble, or crashes and one rare thing."""
     little = [bounds for bounds in QUIET if not bounds["pauses"]] + [{**QUIET[0], **rare} for rare in RARELY]

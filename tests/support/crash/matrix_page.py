@@ -22,7 +22,7 @@ from tests.support.crash.matrix import POLICIES, Case, Verdict, batches, discove
 from tests.support.crash.project import CrashProject
 from tests.support.crash.registered import registered
 
-ACTIONS = {"kill": 20, "stop": 12}
+ACTIONS = {"kill": 40, "stop": 12}
 #: Batches at once. Whoever is stopped stays in memory until the end of its batch.
 AT_ONCE = 4
 _HEAD = """# Kill matrix on {where}

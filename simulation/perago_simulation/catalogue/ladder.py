@@ -211,8 +211,8 @@ def rungs() -> list[tuple[str, Setting]]:
     strong = [backing for backing in Backing if backing is not Backing.SOFT]
     default = [(backing, backing in strong, environments_of(backing)) for backing in Backing]
     replacing = {name: ENVIRONMENTS[name] for name in REPLACING}
-    bare = {name: {**ENVIRONMENTS[name], "store": _BARE} for name in UNCONDITIONED}
-    beside = (*((backing, False, replacing) for backing in strong), (Backing.LOCKED, True, bare))
+    bare: Mapping[str, Mapping[str, Any]] = {name: {**ENVIRONMENTS[name], "store": _BARE} for name in UNCONDITIONED}
+    beside = [*((backing, False, replacing) for backing in strong), (Backing.LOCKED, True, bare)]
     return [
         (name, setting(backing, adopts=adopts, ledger=ledger, **bounds))
         for backing, adopts, explored in (*default, *beside)

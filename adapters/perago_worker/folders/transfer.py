@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
@@ -22,8 +22,10 @@ Store: TypeAlias = Callable[[str, BinaryIO], Answer[Stored]]
 _CHUNK = 1 << 20
 
 
-def side_by_side(work: Callable[[T], R], items: Iterable[T], width: int) -> list[R]:
+def side_by_side(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
     """Do the work for each item, ``width`` at a time; the first failure ends it, once those under way are done."""
+    if len(items) <= 1:  # a thread for one file costs more than the file
+        return [work(each) for each in items]
     with ThreadPoolExecutor(width, thread_name_prefix="transfer") as pool:
         return list(pool.map(work, items))
 

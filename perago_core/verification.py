@@ -1,7 +1,7 @@
 """Whether a branch holds what was accepted: every result, in the order of acceptance, once, and nothing between.
 
-The judge of ``perago verify``. It compares what the servers said and asks nobody. No message of a commit is read:
-whose commit one is that nobody accepted, the claims say.
+The judge of ``perago verify``. It compares what the servers said and asks nobody. Whose commit one is that nobody
+accepted, the claims say; its own words are heard only where it has the tree of a claim and not its place.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import pairwise
 from attrs import field, frozen
 
 from perago_core.fence import published_by, reverted
+from perago_core.names import task_id_in
 from perago_core.value import Value, a, count, flag, line, many, text
 from perago_core.values import Claim, Commit, CommitRef, Target
 
@@ -138,8 +139,10 @@ def _judged(facts: Facts, commit: Commit, accepted: Mapping[CommitRef, Accepted]
     if commit.ref in facts.kept:
         return Finding(commit, Kind.KEPT)
     for claim in facts.claims:
-        # A publication that landed a second time has the tree of the first and another parent.
-        made = claim.tree == commit.tree and (claim.parent in commit.parents or not older)
+        # A publication that landed a second time has the tree and the words of the first, and another parent.
+        # Counterexample to the tree alone, seen: a stranger committed without a change, and it "was there twice".
+        again = not older and task_id_in(commit.message) == claim.task_id
+        made = claim.tree == commit.tree and (claim.parent in commit.parents or again)
         if made or published_by(commit, claim):
             kind = Kind.UNDER_WAY if claim.task_id in facts.open_tasks else Kind.UNACCEPTED
             return Finding(commit, kind, claim.logical_task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from perago_core.names import commit_message
 from perago_core.values import Claim, Commit, CommitRef, Target
 from perago_core.verification import Accepted, Facts, Kind, judge
 
@@ -15,8 +16,8 @@ def ref(name: str) -> CommitRef:
     return CommitRef(name)
 
 
-def commit(name: str, *parents: str, tree: str = "") -> Commit:
-    return Commit(ref(name), tuple(ref(each) for each in parents), tree or f"tree of {name}")
+def commit(name: str, *parents: str, tree: str = "", message: str = "") -> Commit:
+    return Commit(ref(name), tuple(ref(each) for each in parents), tree or f"tree of {name}", message)
 
 
 def claim(task: str, number: int, parent: str, made: str) -> Claim:
@@ -84,7 +85,8 @@ def test_a_result_that_is_there_twice_is_named(*, below: bool) -> None:
         commits = (commit("c2", "x1"), commit("x1", "c1"), *GOOD.commits[1:])
         doubled = evolve(GOOD, commits=commits, claims=(*GOOD.claims, claim("two", 1, "c1", "x1")))
     else:
-        doubled = evolve(GOOD, commits=(commit("x1", "c2", tree="tree of c2"), *GOOD.commits))
+        again = commit("x1", "c2", tree="tree of c2", message=commit_message("w/two", 1, "two-1"))
+        doubled = evolve(GOOD, commits=(again, *GOOD.commits))
     (sentence,) = judge(doubled).broken
     assert "x1" in sentence
     assert "w/two is there twice" in sentence
@@ -105,6 +107,19 @@ def test_a_strangers_commit_is_named_and_breaks_nothing() -> None:
     strange = evolve(GOOD, commits=commits)
     assert judge(strange).broken == ()
     assert kinds(strange)[1] is Kind.STRANGER
+
+
+@pytest.mark.parametrize("message", ["empty", "Revert of mine", commit_message("w/three", 1, "three-1")])
+def test_a_stranger_may_commit_without_a_change_or_bring_back_what_was_there(message: str) -> None:
+    """Counterexample, seen in a burn: ``git commit --allow-empty``, and an accepted result was said to be there twice.
+
+    Only who has the words of the publication as well has landed twice, see above.
+    """
+    mine, back = commit("s1", "c2"), commit("s2", "s1", tree="tree of c2", message=message)
+    for commits in ((commit("s1", "c2", tree="tree of c2", message=message),), (back, mine)):
+        strange = evolve(GOOD, commits=(*commits, *GOOD.commits))
+        assert judge(strange).broken == ()
+        assert kinds(strange)[0] is Kind.STRANGER
 
 
 # ---------------------------------------------------------------------------------------------------------------------

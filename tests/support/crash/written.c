@@ -2,7 +2,7 @@
 
    What counts is what changes a file or a folder, or asks the disk to keep it: whoever is asked, Python, SQLite and
    libgit2 all go through the C library. Only the process that was started counts, not what it starts. With DIES_AT=0
-   nobody dies, and DIES_TO says how many calls there were. */
+   nobody dies, and DIES_TO has a file that is told how many calls there were. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

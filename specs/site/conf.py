@@ -78,7 +78,10 @@ NAVIGATION = {
         "specs/README",
         *(f"specs/{name}" for name in ("protocol", "ladder", "wide", "clauses", "properties")),
         *(f"specs/{name}" for name in ("windows", "cost", "mutants", "ablation")),
-        *(f"specs/{name}" for name in ("cluster", "kill-matrix", "kill-matrix-bucket", "kill-matrix-lakefs", "wrong-answers")),
+        *(
+            f"specs/{name}"
+            for name in ("cluster", "kill-matrix", "kill-matrix-bucket", "kill-matrix-lakefs", "wrong-answers")
+        ),
         *(f"specs/{name}" for name in ("evidence", "security", "tla/README", "migration")),
         "specs/adr/README",
     ],

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from attrs import evolve
+
 from perago_core.answers import Answer
 from perago_core.attempt import AttemptState
 from perago_core.machine.rows import Command
@@ -270,18 +272,27 @@ def maintains(setting: Setting, task: Task) -> bool:
     return setting.maintenance and task.step >= setting.steps
 
 
+@cache
 def scope_of(setting: Setting, step: int) -> Scope | None:
     """Return what the workflow of a step declares to read and to write; ``None``: nothing."""
     own = step // setting.steps
     match setting.scopes:
         case "disjoint":
-            return Scope((f"p{own}/",), (f"p{own}/",))
+            scope = Scope((f"p{own}/",), (f"p{own}/",))
         case "overlapping":
-            return Scope(("p/",), ("p/",))
+            scope = Scope(("p/",), ("p/",))
         case "crossed":
-            return Scope((f"p{(own + 1) % setting.workflows}/",), (f"p{own}/",))
+            scope = Scope((f"p{(own + 1) % setting.workflows}/",), (f"p{own}/",))
+        case "paired":
+            scope = Scope((f"p{own % 2}/",), (f"p{own % 2}/",))
         case _:
             return None
+    return evolve(scope, apart=scope.prefixes) if stacks(setting, step) else scope
+
+
+def stacks(setting: Setting, step: int) -> bool:
+    """Return whether the workflow of a step publishes above work that nobody has accepted."""
+    return step // setting.steps < setting.stacking
 
 
 def removed_by_strangers(world: World) -> tuple[str, ...]:

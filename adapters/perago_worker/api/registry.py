@@ -87,7 +87,8 @@ def _stacking(settings: Settings, tasks: Mapping[str, TaskDefinition]) -> dict[s
     """Let the tasks of pipelines that stack do so, each apart from all that the pipeline declares.
 
     From what it declares alone is not enough. Counterexample: a first step stacks on what somebody else has published
-    to ``b``, and is accepted; the second step, which reads ``b``, begins there, and reads what nobody has accepted.
+    to ``b``, and is accepted; the second step, which reads ``b`` and changes nothing, begins there, and is accepted on
+    what nobody has accepted.
     """
     apart: dict[str, set[str]] = {}
     waits: dict[str, str] = {}

@@ -38,13 +38,15 @@ RARE: Mapping[str, str] = {
 
 #: What the workflows of a branch declare: each its own folder, all of them one, or each reads what the next one writes.
 SCOPES = ("", "disjoint", "overlapping", "crossed")
-#: Every other one has the same folder, which makes a difference for three.
-PAIRED = "paired"
+#: Two more that make a difference only to some: every other workflow has the same folder; and the last step of each
+#: reads, beside its own, what the next workflow writes.
+PAIRED, HANDED_ON = "paired", "handed on"
 
 
 def _scopes(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if value not in {*SCOPES, PAIRED}:
-        message = f"{type(instance).__name__}.{attribute.name} must be one of {(*SCOPES, PAIRED)}, not {value!r}"
+    known = (*SCOPES, PAIRED, HANDED_ON)
+    if value not in known:
+        message = f"{type(instance).__name__}.{attribute.name} must be one of {known}, not {value!r}"
         raise ValueError(message)
 
 

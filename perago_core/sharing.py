@@ -102,9 +102,9 @@ def _open_since(
     newest = found.value
     if newest.publication is None and scope.stacks:
         seen = yield from _read(target, base, known)
-        if not isinstance(seen, Done):
-            return seen
-        newest = evolve(newest, says=() if seen.value is None else over_in(seen.value.message))
+        if not isinstance(seen, Done) or seen.value is None:
+            return Unknown(f"input {base} cannot be read") if isinstance(seen, Done) else seen
+        newest = evolve(newest, says=over_in(seen.value.message))
     return (yield from _open(target, newest, own_task, known))
 
 

@@ -150,7 +150,7 @@ def test_two_dead_writers_are_both_found_and_both_reverted(worker: Embedded) -> 
 
 def test_the_tasks_of_a_pipeline_that_stacks_keep_apart_from_all_that_it_declares(tmp_path: Path) -> None:
     more = """
-[pipelines.both]
+[pipelines.pair]
 repository = "lake"
 stacking = true
 steps = [{ task = "left" }, { task = "join" }]
@@ -203,7 +203,7 @@ def test_stacking_that_cannot_be_meant_is_refused_before_anything_starts(tmp_pat
 
 def test_stacking_is_refused_where_no_branch_can_be_shared(tmp_path: Path) -> None:
     with new_project(tmp_path / "project", TASKS, STACKING) as project:
-        told = project.perago("run", "lefts", "--param", "text=x", "--set", "fence.policy=soft", width=400)
+        told = project.perago("--set", "fence.policy=soft", "run", "lefts", "--param", "text=x", width=400)
         assert told.code != 0
         assert "stacking = true of lefts, rights wants a store" in told.out + told.err
         assert "soft" in told.out + told.err

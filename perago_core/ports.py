@@ -186,7 +186,7 @@ class Store(Protocol):
         """Move the target as the plan says and give the published commit. Never sent again by anybody.
 
         A commit that is made for it says what the staged one does, or ``names.merge_message`` of its name, so that no
-        other task takes it for its own.
+        other task takes it for its own; and, if the plan is over others, ``names.over_message`` of that.
         """
         ...
 

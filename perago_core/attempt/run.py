@@ -340,10 +340,8 @@ def _read_shared_head(x: Execution) -> Conversation:
         if not isinstance(answer, Done):
             return Unknown(answer.reason)
         head, found = answer.value, None
-        if head is not None and head.commit.ref != attempt.input:
-            seen = yield from between(
-                attempt.target, attempt.input, head.commit.ref, attempt.scope, attempt.logical_task
-            )
+        if head is not None and (head.commit.ref != attempt.input or attempt.stacks):
+            seen = yield from between(attempt.target, attempt.input, head.commit, attempt.scope, attempt.logical_task)
             if not isinstance(seen, Done):
                 return Unknown(seen.reason)
             found = evolve(seen.value, waited=waited, waited_for=waited_for)

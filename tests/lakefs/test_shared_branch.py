@@ -92,13 +92,12 @@ def test_what_nobody_accepted_is_reverted_below_others_and_a_rerun_does_not_adop
     person = scene.stranger.commits(scene.target, {"person.txt": b"p"})
     over = evolve(scene.orchestrator.tasks[dead.task_id], status=TaskStatus.TIMED_OUT, workflow_running=False)
     scene.orchestrator.tasks[dead.task_id] = over
-    found = done(run(unaccepted(scene.target), scene.ports({})))
-    assert found is not None
+    (found,) = done(run(unaccepted(scene.target), scene.ports({})))
     assert (found.commit.ref, found.stays) == (published, "")
     reverted = done(run(revert(scene.target, found.commit, found.task, "recovery"), scene.ports({})))
     assert scene.history()[:3] == [reverted, person, published]
     assert (scene.file("left/l.txt"), scene.file("person.txt"), scene.file()) == (None, b"p", b"of the input")
-    assert done(run(unaccepted(scene.target), scene.ports({}))) is None
+    assert done(run(unaccepted(scene.target), scene.ports({}))) == ()
     again = scene.run(_of(scene, "left", 2), {"left/l.txt": b"second"})
     assert (again.adopted, scene.file("left/l.txt"), _completed(again).ref) == (False, b"second", scene.history()[0])
 

@@ -104,6 +104,17 @@ SHARED: Mapping[str, Mapping[str, Any]] = {
     "shared, terminated": {
         **_BESIDE, "pauses": True, "no_ops": True, "abreast": False, "terminations": 1, "scopes": "disjoint",
     },
+    # Those that publish above what nobody has accepted; where all meet, none does. Three of them: `test_stacking`.
+    **{
+        f"stacked{name}": {**_BESIDE, **more, "scopes": "disjoint", "stacking": 2} for name, more in _SHARED.items()
+    },
+    "stacked, crossed": {**_BESIDE, "pauses": True, "no_ops": True, "scopes": "crossed", "stacking": 2},
+    "stacked, one waits": {**_BESIDE, "pauses": True, "no_ops": True, "scopes": "disjoint", "stacking": 1},
+    "stacked, rerun": {**_BESIDE, "crashes": 1, "reruns": 1, "scopes": "disjoint", "stacking": 2},
+    "stacked, terminated": {
+        **_BESIDE, "pauses": True, "no_ops": True, "abreast": False, "terminations": 1, "scopes": "disjoint",
+        "stacking": 2,
+    },
 }  # fmt: skip
 
 #: Where retries that replace differ from retries that adopt, or may: what is explored of tasks that want it so.
@@ -153,7 +164,8 @@ for several clauses each and name those that are broken. Liveness is judged with
 every world everything comes to an end in at most so many moves once nothing more goes wrong. Outside `soft` a retry
 adopts what its task has already published, which is the default; *replacing* is `on_abandoned = "replace"`, explored
 where the two may differ. *Shared*: two workflows that declare what they read and write, on the backings that let them
-share a branch; such a task keeps no ledger, so that such a line is one exploration. *No conditions*: a bucket whose
+share a branch; such a task keeps no ledger, so that such a line is one exploration. *Stacked*: the same, and they
+publish above work that nobody has accepted, if it changes nothing that they declare. *No conditions*: a bucket whose
 puts take none, under a lease from elsewhere. That is no promise, but what is left of one; there a name and a claim are
 each written in one move, so that a real one may lose more.
 """

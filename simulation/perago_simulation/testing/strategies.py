@@ -107,6 +107,11 @@ SHARED: tuple[Mapping[str, Any], ...] = tuple(
     # Half of those drawn are small ones.
     for more in (*_LITTLE * 3, *_MORE)
     for scopes in filter(None, SCOPES)
+) + tuple(
+    # One in six publishes above what nobody has accepted, or one of its workflows does.
+    {**_SHARING, **more, "scopes": scopes, "stacking": stacking}
+    for more in (_LITTLE[1], *_MORE)
+    for scopes, stacking in (("disjoint", 3), ("disjoint", 1))
 )
 
 

@@ -295,17 +295,17 @@ class Model:
         """
         if workflow < self.setting.workflows:
             able = self.setting.store
-            quiet = world
+            quiet, first = world, workflow * self.setting.steps
             if able.revocable_names and self.setting.pinned:
                 quiet = world._replace(names=self._names_in_use(world))
             # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
             waits = (able.barrier or able.conditional_claim) and self.setting.pinned
             pinned = restarted(quiet) if waits else quiet
-            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, self.pin(pinned)))
+            yield from self.hand_out(pinned, Task(first, 1, self.pin(pinned, first)))
 
-    def pin(self, world: World) -> str:
+    def pin(self, world: World, step: int, /) -> str:
         """Return what a workflow starts from: the head, or on a shared branch the newest accepted commit."""
-        return accepted_head(self.setting, world) if self.setting.scopes else world.head
+        return accepted_head(self.setting, world, step) if self.setting.scopes else world.head
 
     def _names_in_use(self, world: World) -> tuple[tuple[int, str], ...]:
         if not self.setting.abreast:

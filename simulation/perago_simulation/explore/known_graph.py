@@ -1,9 +1,9 @@
 """Looking for a violation where nearly everything is known: only what a wrong table does otherwise is explored.
 
 A wrong table takes most steps as the right one does. So the worlds of the right one are explored once in a setting,
-with the moves between them and the steps of the table that each move rests on. Whoever tries a wrong table compares the
-steps, of which there are some thousands at most, and walks the known graph; a move is made anew only where a step it
-rests on is another one, and a world is judged only if the right table never comes to it. What is found first is what
+with the moves between them and the steps of the table that each move rests on: 40,884 worlds rest on 675 steps. Whoever
+tries a wrong table compares the steps and walks the known graph; a move is made anew only where a step it rests on is
+another one, and a world is judged only if the right table never comes to it. What is found first is what
 ``first_violation`` finds, by a way of the same length.
 """
 

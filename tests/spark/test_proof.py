@@ -87,8 +87,8 @@ def test_a_proof_that_holds_is_what_spark_counts(runner: TaskRunner) -> None:
     draw = random.Random(7)
     ws = datasets(runner.spark, runner.lake, runner.at)
     kinds = {each.split()[0]: each.split()[1] for each in COLUMNS.split(", ")} | {"id": "bigint"}
-    checks = Checks.proving(GATES, kinds, ws._keys)
-    assert not ws._provable({"a.b": "bigint"}).kinds, "to Spark the field of a column"  # noqa: SLF001  as above
+    checks = Checks.proving(GATES, ws._provable(kinds))
+    assert not ws._provable({"a.b": "bigint"}).kinds, "to Spark the field of a column"
     held = unknown = 0
     for number in range(4):
         plain = number % 2 == 0

@@ -43,16 +43,12 @@ def measure(kind: Kind) -> None:
     """Print the figures of one kind, in an environment that has it."""
     with TemporaryDirectory() as stands:
         os.chdir(stands)  # where Java is started, relative locations begin
-        catalog = "spark.sql.catalog.bare"
-        conf = {
-            "delta": delta.settings,
-            "iceberg": lambda: {
-                **iceberg.settings(),
-                catalog: "org.apache.iceberg.spark.SparkCatalog",
-                f"{catalog}.type": "hadoop",
-                f"{catalog}.warehouse": f"{stands}/bare",
-            },
-        }[kind]()
+        if kind == "delta":
+            conf = delta.settings()
+        else:
+            named = "spark.sql.catalog.bare"
+            conf = {**iceberg.settings(), named: "org.apache.iceberg.spark.SparkCatalog"}
+            conf |= {f"{named}.type": "hadoop", f"{named}.warehouse": f"{stands}/bare"}
         with opened(ROWS, conf=conf) as bench:
             shown(
                 f"Spark {bench.spark.version}, write {ROWS:,} rows of 5 columns as a new {kind} table, up to the seal",

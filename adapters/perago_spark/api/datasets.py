@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from perago_spark.format.proof import Provable
+
 _LOG: Final = logging.getLogger("perago.gate")
 #: A column, an operation and a value: ``("day", ">=", date(2024, 5, 1))``, ``("country", "in", ["de", "fr"])``.
 Filter: TypeAlias = tuple[str, str, Any]
@@ -282,8 +284,7 @@ class SparkDatasets:
             )
             checks = Checks.counting(demanded)
             if demanded and not once:
-                seen = None if shape.via == "native" else columns
-                checks = Checks.proving(demanded, seen, self._keys)
+                checks = Checks.proving(demanded, None if shape.via == "native" else self._provable(columns))
             try:
                 figures = self._save(frame, place, shape, checks, observe or {})
             except Exception as error:
@@ -670,6 +671,13 @@ class SparkDatasets:
         mode = "append" if place.by_partition else shape.mode
         self._put(shaped, evolve(place, proofs=proofs), mode, shape.via, is_sorted=bool(shape.sort_by))
         return figures
+
+    def _provable(self, columns: Mapping[str, str]) -> Provable:
+        """Say what can be shown of columns of these types. A dot in a name means a field to Spark."""
+        from perago_spark.format.proof import Provable  # noqa: PLC0415  importable without Arrow
+
+        plain = {name: kind for name, kind in columns.items() if "." not in name and "`" not in name}
+        return Provable(plain, self._keys)
 
     def _keys(self, name: str, key: str) -> Any | None:  # noqa: ANN401  Arrow's
         """Return the keys of another data set, if they are few and it is no table."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from perago_spark.api.datasets import SparkDatasets
-    from perago_spark.format.proof import Proof
+    from perago_spark.format.proof import Proof, Provable
 
 #: Where the verdicts on a data set stand, in its folder.
 RECORD: Final = "_gates.json"
@@ -57,10 +57,8 @@ class Counts:
 _Adds: TypeAlias = "Callable[[DataFrame, SparkDatasets, str], DataFrame]"
 #: Says of a row whether it is wrong, or how new it is, in seconds; from the name of the added column.
 _OfRow: TypeAlias = "Callable[[str], Column]"
-#: The keys of another data set: by its name and a column; ``None`` if there are too many to be sent to each task.
-Keys: TypeAlias = "Callable[[str, str], Any | None]"
-#: Gives the proof, by Spark's names of the types of the columns.
-_Prove: TypeAlias = "Callable[[Mapping[str, str], Keys], Proof | None]"
+#: Gives the proof that there is for such columns.
+_Prove: TypeAlias = "Callable[[Provable], Proof | None]"
 #: Says what is wrong, given the figure and the counts; ``None`` if nothing is.
 _Judge: TypeAlias = Callable[[Any, Counts], str | None]
 
@@ -96,12 +94,12 @@ class Verdict:
 
 def not_null(*columns: str) -> Gate:
     """Demand a value in each of these columns, in every row."""
-
-    def prove(kinds: Mapping[str, str], _keys: Keys) -> Proof | None:
-        return _proofs().none_missing(kinds, columns)
-
-    label = f"not_null({', '.join(columns)})"
-    return Gate(label, none_of("row(s) without a value"), lambda _: _has_null(columns), proof=prove)
+    return Gate(
+        f"not_null({', '.join(columns)})",
+        none_of("row(s) without a value"),
+        lambda _: _has_null(columns),
+        proof=lambda rows: rows.none_missing(columns),
+    )
 
 
 def unique(*columns: str) -> Gate:
@@ -117,10 +115,8 @@ def unique(*columns: str) -> Gate:
         found: Column = (_functions().col(name) > 1) & ~_has_null(columns)
         return found
 
-    def prove(kinds: Mapping[str, str], _keys: Keys) -> Proof | None:
-        return _proofs().distinct(kinds, columns)
-
-    return Gate(f"unique({', '.join(columns)})", none_of("row(s) that share a key"), shares, adds, proof=prove)
+    label = f"unique({', '.join(columns)})"
+    return Gate(label, none_of("row(s) that share a key"), shares, adds, proof=lambda rows: rows.distinct(columns))
 
 
 def in_range(column: str, least: Any = None, greatest: Any = None) -> Gate:  # noqa: ANN401  values of the column
@@ -135,10 +131,12 @@ def in_range(column: str, least: Any = None, greatest: Any = None) -> Gate:  # n
             outside = outside | (F.col(column) > greatest)
         return outside
 
-    def prove(kinds: Mapping[str, str], _keys: Keys) -> Proof | None:
-        return _proofs().within(kinds, column, least, greatest)
-
-    return Gate(f"in_range({column}, {least}, {greatest})", none_of("row(s) outside"), is_outside, proof=prove)
+    return Gate(
+        f"in_range({column}, {least}, {greatest})",
+        none_of("row(s) outside"),
+        is_outside,
+        proof=lambda rows: rows.within(column, least, greatest),
+    )
 
 
 def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as above
@@ -148,11 +146,12 @@ def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as abov
         found: Column = ~_functions().col(column).isin(present(values))
         return found
 
-    def prove(kinds: Mapping[str, str], _keys: Keys) -> Proof | None:
-        return _proofs().one_of(kinds, column, present(values))
-
-    shown = ", ".join(map(repr, values))
-    return Gate(f"accepted_values({column}, {shown})", none_of("row(s) with another value"), is_another, proof=prove)
+    return Gate(
+        f"accepted_values({column}, {', '.join(map(repr, values))})",
+        none_of("row(s) with another value"),
+        is_another,
+        proof=lambda rows: rows.one_of(column, present(values)),
+    )
 
 
 def foreign_key(column: str, *, of: str, key: str) -> Gate:
@@ -168,12 +167,13 @@ def foreign_key(column: str, *, of: str, key: str) -> Gate:
         found: Column = F.col(column).isNotNull() & F.col(name).isNull()
         return found
 
-    def prove(kinds: Mapping[str, str], keys: Keys) -> Proof | None:
-        known = keys(of, key)
-        return None if known is None else _proofs().among(kinds, column, known)
-
-    label = f"foreign_key({column}, {of}.{key})"
-    return Gate(label, none_of("row(s) without their counterpart"), is_alone, adds, proof=prove)
+    return Gate(
+        f"foreign_key({column}, {of}.{key})",
+        none_of("row(s) without their counterpart"),
+        is_alone,
+        adds,
+        proof=lambda rows: rows.among(column, of, key),
+    )
 
 
 def row_count_drift(at_most: float) -> Gate:
@@ -200,10 +200,13 @@ def freshness(column: str, *, hours: float) -> Gate:
         age = (time.time() - newest) / _HOUR
         return None if age <= hours else f"the newest is {age:.1f} hours old"
 
-    def prove(kinds: Mapping[str, str], _keys: Keys) -> Proof | None:
-        return _proofs().newest(kinds, column, hours * _HOUR)
-
-    return Gate(f"freshness({column}, {hours:g} hours)", judge, seconds, largest=True, proof=prove)
+    return Gate(
+        f"freshness({column}, {hours:g} hours)",
+        judge,
+        seconds,
+        largest=True,
+        proof=lambda rows: rows.newest(column, hours * _HOUR),
+    )
 
 
 def predicate(condition: str) -> Gate:
@@ -234,14 +237,12 @@ class Checks:
     guards: bool
 
     @classmethod
-    def proving(cls, gates: Sequence[Gate], kinds: Mapping[str, str] | None, keys: Keys) -> Checks:
-        """Look first for proofs; ``kinds``: ``None`` where nothing is seen of the rows but by Spark."""
-        # A dot in a name means a field to Spark.
-        plain = {name: kind for name, kind in (kinds or {}).items() if "." not in name and "`" not in name}
+    def proving(cls, gates: Sequence[Gate], rows: Provable | None) -> Checks:
+        """Look first for proofs; ``None``: nothing is seen of the rows but by Spark."""
         found = {
             number: proof
             for number, each in enumerate(gates)
-            if kinds is not None and each.proof is not None and (proof := each.proof(plain, keys)) is not None
+            if rows is not None and each.proof is not None and (proof := each.proof(rows)) is not None
         }
         return cls(tuple(gates), found, guards=True)
 
@@ -324,12 +325,6 @@ def _functions() -> Any:  # noqa: ANN401  a module
     from pyspark.sql import functions  # noqa: PLC0415  importable without Spark
 
     return functions
-
-
-def _proofs() -> Any:  # noqa: ANN401  a module
-    from perago_spark.format import proof  # noqa: PLC0415  importable without Arrow
-
-    return proof
 
 
 def _has_null(columns: Sequence[str]) -> Column:

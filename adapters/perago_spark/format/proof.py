@@ -12,7 +12,7 @@ import datetime as dt
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -175,55 +175,63 @@ def proven(proofs: Sequence[Proof], tasks: Sequence[Sequence[Sequence[Any]]]) ->
     return all(proof.holds([each for task in tasks for each in task[number]]) for number, proof in enumerate(proofs))
 
 
-# ---- Which there are, by Spark's names of the types; ``None``: Spark counts.
+@frozen
+class Provable:
+    """Which proofs there are for columns of these types, by Spark's names; ``None``: Spark counts.
+
+    ``keys`` reads those of another data set, ``None`` if they are too many to be sent to each task.
+    """
+
+    kinds: Mapping[str, str]
+    keys: Callable[[str, str], Column | None]
+
+    def none_missing(self, columns: Sequence[str]) -> Proof | None:
+        """That no column has a missing value."""
+        return NoneMissing(tuple(columns)) if all(each in self.kinds for each in columns) else None
+
+    def within(self, column: str, least: Any, greatest: Any) -> Proof | None:  # noqa: ANN401  values of the column
+        """That values are in a range: of numbers, or of days."""
+        kind, bounds = self.kinds.get(column, ""), [each for each in (least, greatest) if each is not None]
+        if kind in WHOLE:
+            fits = all(type(each) is int for each in bounds)
+        elif kind in {"double", "float"}:
+            fits = all(type(each) in {int, float} and math.isfinite(each) and abs(each) <= _EXACT for each in bounds)
+        else:
+            fits = kind == "date" and all(type(each) is dt.date for each in bounds)
+            least, greatest = (_days(each) for each in (least, greatest)) if fits else (None, None)
+        return Within((column,), least, greatest) if fits else None
+
+    def one_of(self, column: str, values: Sequence[Any]) -> Proof | None:
+        """That values are among some: texts, whole numbers or days."""
+        kind, types = self.kinds.get(column, ""), {type(each) for each in values}
+        if kind in WHOLE and types == {int} and all(-(1 << 63) <= each < 1 << 63 for each in values):
+            return OneOf((column,), pa.array(values, pa.int64()))
+        if (kind, types) == ("string", {str}) or (kind, types) == ("date", {dt.date}):
+            return OneOf((column,), pa.array(values))
+        return None
+
+    def newest(self, column: str, seconds: float) -> Proof | None:
+        """That the newest point in time is not old."""
+        return Newest((column,), seconds) if self.kinds.get(column) == "timestamp" else None
+
+    def distinct(self, columns: Sequence[str]) -> Proof | None:
+        """That no two rows have the same values."""
+        fits = bool(columns) and all(self.kinds.get(each) in _BITS for each in columns)
+        return Distinct(tuple(columns)) if fits else None
+
+    def among(self, column: str, of: str, key: str) -> Proof | None:
+        """That each value is among the keys of another data set."""
+        kind = self.kinds.get(column, "")
+        is_alike = pa.types.is_integer if kind in WHOLE else _ALIKE.get(kind)
+        found = None if is_alike is None else self.keys(of, key)
+        if found is None or is_alike is None or not is_alike(found.type):
+            return None
+        return OneOf((column,), found.cast(pa.int64()) if kind in WHOLE else found)
 
 
-def none_missing(kinds: Mapping[str, str], columns: Sequence[str]) -> Proof | None:
-    """That no column has a missing value."""
-    return NoneMissing(tuple(columns)) if all(each in kinds for each in columns) else None
-
-
-def within(kinds: Mapping[str, str], column: str, least: Any, greatest: Any) -> Proof | None:  # noqa: ANN401  values
-    """That values are in a range: of numbers, or of days."""
-    kind, bounds = kinds.get(column, ""), [each for each in (least, greatest) if each is not None]
-    if kind in WHOLE:
-        fits = all(type(each) is int for each in bounds)
-    elif kind in {"double", "float"}:
-        fits = all(type(each) in {int, float} and math.isfinite(each) and abs(each) <= _EXACT for each in bounds)
-    else:
-        fits = kind == "date" and all(type(each) is dt.date for each in bounds)
-        least, greatest = (_days(each) for each in (least, greatest)) if fits else (None, None)
-    return Within((column,), least, greatest) if fits else None
+#: What keys of a text or a day are compared with.
+_ALIKE: Final[Mapping[str, Callable[[Any], bool]]] = {"string": pa.types.is_string, "date": pa.types.is_date32}
 
 
 def _days(day: dt.date | None) -> int | None:
     return None if day is None else (day - dt.date(1970, 1, 1)).days
-
-
-def one_of(kinds: Mapping[str, str], column: str, values: Sequence[Any]) -> Proof | None:
-    """That values are among some: texts, whole numbers or days."""
-    kind, types = kinds.get(column, ""), {type(each) for each in values}
-    if kind in WHOLE and types == {int} and all(-(1 << 63) <= each < 1 << 63 for each in values):
-        return OneOf((column,), pa.array(values, pa.int64()))
-    if (kind, types) == ("string", {str}) or (kind, types) == ("date", {dt.date}):
-        return OneOf((column,), pa.array(values))
-    return None
-
-
-def newest(kinds: Mapping[str, str], column: str, seconds: float) -> Proof | None:
-    """That the newest point in time is not old."""
-    return Newest((column,), seconds) if kinds.get(column) == "timestamp" else None
-
-
-def distinct(kinds: Mapping[str, str], columns: Sequence[str]) -> Proof | None:
-    """That no two rows have the same values."""
-    return Distinct(tuple(columns)) if columns and all(kinds.get(each) in _BITS for each in columns) else None
-
-
-def among(kinds: Mapping[str, str], column: str, keys: Column) -> Proof | None:
-    """That each value is among the keys of another data set, as Arrow has read them."""
-    kind = kinds.get(column, "")
-    if kind in WHOLE and pa.types.is_integer(keys.type):
-        return OneOf((column,), keys.cast(pa.int64()))
-    alike = {"string": pa.types.is_string, "date": pa.types.is_date32}
-    return OneOf((column,), keys) if kind in alike and alike[kind](keys.type) else None

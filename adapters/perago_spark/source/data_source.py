@@ -182,7 +182,7 @@ def _distributed(files: list[DataFile]) -> list[InputPartition]:
 class Uploaded(WriterCommitMessage):
     """The files that one task attempt has uploaded, and what their rows have shown."""
 
-    def __init__(self, written: tuple[UploadedFile, ...], shown: Sequence[Sequence[Any]]) -> None:
+    def __init__(self, written: tuple[UploadedFile, ...], shown: Sequence[Sequence[Any]] = ()) -> None:
         self.written = written
         self.shown = shown
 

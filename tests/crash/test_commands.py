@@ -41,7 +41,7 @@ def _cancel(project: Project) -> tuple[str, ...]:
 
 def _retry(project: Project) -> tuple[str, ...]:
     """Have a run fail, and mend its task."""
-    assert project.process("run", "broken").returncode == 1
+    assert project.perago("run", "broken").code == 1
     (module,) = project.folder.glob("project_tasks_*.py")
     mended = module.read_text("utf-8").replace("raise TaskTerminalError(", "return Sum(count=1) if True else str(")
     module.write_text(mended, "utf-8")
@@ -49,7 +49,7 @@ def _retry(project: Project) -> tuple[str, ...]:
 
 
 def _remove(project: Project) -> tuple[str, ...]:
-    assert project.process(*_RUN).returncode == 0
+    assert project.perago(*_RUN).code == 0
     return ("rm", project.views()[0].workflow_id)
 
 
@@ -60,7 +60,7 @@ def _collect(project: Project) -> tuple[str, ...]:
 
 
 def _set_policy(project: Project) -> tuple[str, ...]:
-    assert project.process(*_RUN).returncode == 0
+    assert project.perago(*_RUN).code == 0
     return ("policy", "set", "disable", "--why", "a test")
 
 
@@ -114,10 +114,12 @@ def test_a_command_that_was_killed_as_it_wrote_is_given_again_and_all_goes_on(
         again = project.perago(*words)
         # What was done already cannot be done twice, and the line says so.
         assert again.code == 0 or (again.code in {1, 2} and again.err.strip()), (command, at, again)
-        for then in (("status", "--all"), ("worker", "--until-idle"), ("verify",), _RUN, ("verify",)):
-            said = project.process(*then)
-            assert said.returncode == 0, (command, at, then, said.stdout, said.stderr)
-            assert "Traceback" not in said.stderr, (command, at, then, said.stderr)
+        idle = project.process("worker", "--until-idle")
+        assert idle.returncode == 0, (command, at, idle.stderr)
+        assert "Traceback" not in idle.stderr, (command, at, idle.stderr)
+        for then in (("status", "--all"), ("verify",), _RUN, ("verify",)):
+            said = project.perago(*then)
+            assert said.code == 0, (command, at, then, said)
         assert _judge_git(project) == [], (command, at)
 
 

@@ -186,6 +186,7 @@ class Nemesis:
         Counterexample, seen: it stood still while another thread of it was in a transaction, so that nobody could
         write until it woke. There was nothing to lose, and the burn was called blind.
         """
+        slot.armed = ""  # whatever becomes of this one
         slot.failpoints = [f"kill {fault.first} {REPLACING}", f"stop {fault.point} {REPLACING}"]
         worker.signal(signal.SIGCONT)
         worker.signal(signal.SIGTERM)

@@ -107,7 +107,6 @@ def pin(world: World, step: str, *reads: str, store: Any = None) -> Answer[Commi
 
 
 @sharing
-@pytest.mark.clause("S-03")
 def test_who_keeps_apart_publishes_above_a_dead_writers_work_at_once_and_says_so(backing: Backing) -> None:
     world = World()
     dead = killed(world, "right", backing=backing)

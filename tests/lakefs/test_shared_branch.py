@@ -8,10 +8,11 @@ from attrs import evolve
 
 from perago_conformance.support import done
 from perago_core.driver import run
+from perago_core.names import over_in
 from perago_core.ports import Stored
 from perago_core.results import Classification, Completed, Failed, Outcome
 from perago_core.revert import revert, unaccepted
-from perago_core.values import Attempt, Scope, Target, TaskStatus
+from perago_core.values import Attempt, CommitRef, Scope, Target, TaskStatus
 from tests.lakefs.scene import Scene, doing
 
 
@@ -100,6 +101,40 @@ def test_what_nobody_accepted_is_reverted_below_others_and_a_rerun_does_not_adop
     assert done(run(unaccepted(scene.target), scene.ports({}))) == ()
     again = scene.run(_of(scene, "left", 2), {"left/l.txt": b"second"})
     assert (again.adopted, scene.file("left/l.txt"), _completed(again).ref) == (False, b"second", scene.history()[0])
+
+
+def _stacking(scene: Scene, task: str, number: int = 1, *, at: CommitRef | None = None) -> Attempt:
+    """Hand out an attempt of a task that may be published above unaccepted work that is apart from its folder."""
+    own = _of(scene, task, number)
+    return evolve(own, scope=Scope((), (f"{task}/",), (f"{task}/",)), input=at or own.input)
+
+
+def _says(scene: Scene, ref: CommitRef) -> tuple[str, ...]:
+    """Give what a commit says that it lies above."""
+    commit = done(scene.store.look(scene.target.repository, ref))
+    assert commit is not None
+    return over_in(commit.message)
+
+
+def test_work_is_published_above_a_dead_writers_which_is_adopted_or_reverted_below_it(scene: Scene) -> None:
+    """The merge says in its message above what it lies, also where the head is its input."""
+    dead = [_stacking(scene, task) for task in ("left", "right")]
+    left, right = (scene.abandon(each, {f"{each.logical_task}/x": b"d"}) for each in dead)
+    first = _completed(scene.run(_stacking(scene, "one"), {"one/x": b"1"})).ref
+    second = _completed(scene.run(_stacking(scene, "two", at=first), {"two/x": b"2"})).ref
+    assert scene.history() == [second, first, right, left, scene.input]
+    assert [_says(scene, each) for each in (second, first, right)] == [(right, left), (right, left), (left,)]
+    adopted = scene.run(_stacking(scene, "right", 2), {"right/x": b"again"})
+    assert (_completed(adopted).ref, adopted.adopted) == (right, True)
+    over = evolve(scene.orchestrator.tasks[dead[0].task_id], status=TaskStatus.TIMED_OUT, workflow_running=False)
+    scene.orchestrator.tasks[dead[0].task_id] = over
+    (found,) = done(run(unaccepted(scene.target), scene.ports({})))
+    assert (found.commit.ref, found.stays) == (left, "")
+    reverted = done(run(revert(scene.target, found.commit, found.task, "recovery"), scene.ports({})))
+    assert scene.history()[:2] == [reverted, second]
+    assert [scene.file(f"{each}/x") for each in ("left", "right", "one", "two")] == [None, b"d", b"1", b"2"]
+    third = _completed(scene.run(_stacking(scene, "three"), {"three/x": b"3"})).ref
+    assert _says(scene, third) == ()
 
 
 def test_the_branch_of_others_is_left_alone(scene: Scene) -> None:

@@ -526,7 +526,7 @@ def test_work_above_unaccepted_work_says_so_in_its_commit_also_on_what_it_was_st
         assert seen is not None
         assert over_in(seen.commit.message) == (published,)
     there = {**FIRST, "data/a.txt": b"dead", "a/x.txt": b"mine", "b/x.txt": b"mine"}
-    assert contents(store.port.read("lake", commit.ref)) == there
+    assert contents(store.port.read("lake", head_of(store))) == there
 
 
 def test_a_revert_undoes_one_publication_below_others_and_nothing_that_was_changed_since(store: StoreHarness) -> None:

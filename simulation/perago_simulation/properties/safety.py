@@ -214,7 +214,12 @@ PROPERTIES = (
     Property("S-01", "every accepted result stays on the branch", When.ALWAYS, _accepted_is_reachable),
     Property("S-02", "at most one abandoned publication above what was accepted", When.AT_REST, _one_abandoned_tip),
     Property("S-02b", "a finished workflow ends with its own result", When.AT_REST, _clean_tip),
-    Property("S-03", "no unaccepted commit inside accepted history", When.ALWAYS, _clean_history),
+    Property(
+        "S-03",
+        "no unaccepted commit inside accepted history, but what stacking names and keeps apart from",
+        When.ALWAYS,
+        _clean_history,
+    ),
     Property("S-04", "an accepted publication stands directly on its input", When.ALWAYS, _not_on_a_stranger),
     Property("S-41", "all that is accepted for one task is one result", When.ALWAYS, _one_result),
     Property("S-15", "a stranger's commit stays on the branch", When.ALWAYS, _stranger_survives),

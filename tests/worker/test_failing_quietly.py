@@ -39,7 +39,7 @@ class SlowToKeepAlive(SqliteCoordination):
         super().__init__(path)
         self.begun, self.go_on = threading.Event(), threading.Event()
 
-    def keep_alive(self, lease: str) -> Answer[None]:
+    def keep_alive(self, lease: str) -> Answer[bool]:
         self.begun.set()
         assert self.go_on.wait(60)
         return super().keep_alive(lease)
@@ -62,7 +62,8 @@ def test_nobody_is_stopped_in_the_middle_of_another_s_sign_of_life(tmp_path: Pat
     slow, failpoint = SlowToKeepAlive(tmp_path / "coordination.db"), a_failpoint()
     with embedded(tmp_path / "project") as worker:
         stack = quiet(evolve(worker.stack, coordination=slow), failpoint)
-        assert stack.leasing is stack.coordination is not None
+        assert stack.coordination is not None
+        assert stack.leasing is stack.coordination
         is_stopped_only_after(slow, failpoint, partial(stack.coordination.keep_alive, "nobody's"))
         assert quiet(worker.stack, None) is worker.stack
 

@@ -78,6 +78,8 @@ NAVIGATION = {
         "specs/README",
         *(f"specs/{name}" for name in ("protocol", "ladder", "wide", "clauses", "properties")),
         *(f"specs/{name}" for name in ("windows", "cost", "mutants", "ablation", "cluster")),
+        # It takes long to write, so it is not there in every tree.
+        *(["specs/detection"] if (ROOT / "specs" / "detection.md").exists() else []),
         *(f"specs/{name}" for name in ("kill-matrix", "kill-matrix-bucket", "kill-matrix-lakefs", "wrong-answers")),
         *(f"specs/{name}" for name in ("evidence", "security", "tla/README", "migration")),
         "specs/adr/README",

@@ -89,7 +89,9 @@ def seen() -> dict[str, str]:
 
 
 def note_page(name: str) -> None:
-    """Note that a page was measured now."""
+    """Note that a page was measured now, if its figures are on this one."""
+    if name not in {each.page for each in (*EXPLORED, *PLAYED, DETECTION)}:
+        return
     recorded = json.loads(RECORDS.read_text(encoding="utf-8"))
     recorded["pages"][name] = seen()
     _write(recorded)
@@ -218,12 +220,23 @@ def _wrong(text: str) -> str:
     return f"{told}; {sum(int(each[2]) for each in rows)} crashes, hangs or false answers"
 
 
+def _detection(text: str) -> str:
+    found = [(int(each[0]), int(each[1])) for each in re.findall(r"\| (\d+) of (\d+) \|$", text, re.MULTILINE)]
+    least = min(count for count, _ in found)
+    return (
+        f"{len(found)} known protocol bugs, each found by at least {least} of {found[0][1]} seeded runs of Hypothesis"
+    )
+
+
+DETECTION = Figure("detection", "detection.md", "specs/generate.py detection.md", _detection)
 EXPLORED = (
     Figure("the ladder", "ladder.md", "make specs", _ladder, "a third of it, drawn anew, every test run"),
     Figure("crash windows", "windows.md", "make test-simulation", _windows, "every test run"),
     Figure("wider bounds", "wide.md", "specs/generate.py wide.md", _wide),
     Figure("mutants", "mutants.md", "specs/generate.py mutants.md", _mutants),
     Figure("policy, lease and recovery", "cluster.md", "specs/generate.py cluster.md", _cluster),
+    # It takes long, so it is not there in every tree.
+    *((DETECTION,) if (SPECS / DETECTION.page).exists() else ()),
 )
 PLAYED = (
     Figure("kill matrix on git", "kill-matrix.md", "specs/generate.py kill-matrix.md", _matrix),

@@ -40,9 +40,9 @@ class ViolationSearch:
                 return None
         except GIVES_UP as error:
             return Violation(STUCK, said(error), ())
-        explorer = Explorer(self._model, self._properties)
+        explorer = Explorer(self._model, self._properties, at_first=True)
         try:
-            self.seen = explorer.run(Limits(states=states, seconds=float("inf"), violations=1)).distinct
+            self.seen = explorer.run(Limits(states=states, seconds=float("inf"))).distinct
         except GIVES_UP as error:
             found = explorer.first_found()
             return Violation(STUCK, said(error), explorer.way_to_expanded()) if found is None else found

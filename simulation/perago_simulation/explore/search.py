@@ -127,7 +127,7 @@ class Reached(NamedTuple):
 
 
 class Explorer:
-    """One exploration: the worlds seen, how each was reached, what was found wrong."""
+    """One exploration: the worlds seen, how each was reached, what was found wrong; ``at_first`` it may stop."""
 
     def __init__(
         self,
@@ -136,6 +136,8 @@ class Explorer:
         processes: int = 1,
         reductions: Collection[Reduction] = (),
         together_from: float = MANY,
+        *,
+        at_first: bool = False,
     ) -> None:
         example = next((world for _, world in model.beginnings()), None)
         if example is None:
@@ -147,6 +149,7 @@ class Explorer:
         self.model = model
         self._properties = properties
         self._processes = processes
+        self._at_first = at_first
         self._alone_until = float("inf") if processes == 1 else together_from
         self._numbers = Numbers(example)
         self._movers = Movers(model, self._numbers, sharing(self._numbers), reductions)
@@ -225,7 +228,9 @@ class Explorer:
             stopped = "depth" if frontier and level >= limits.depth else ""
             for at in range(0, 0 if stopped else len(frontier), _STRETCH):
                 following += self._expand(frontier[at : at + _STRETCH], level + 1)
-                stopped = limits.reached(elsewhere + self._distinct, len(self._found), begun, self._peers.count)
+                stopped = limits.reached(elsewhere + self._distinct, begun, self._peers.count)
+                if self._at_first and self._found:
+                    stopped = "violation"
                 if stopped:
                     break
             report = Report(len(frontier), self._generated, self._distinct, stopped, self._found)

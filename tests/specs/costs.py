@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -103,10 +104,11 @@ SHARED = """## On a shared branch
 A first publication of a task that declares what it reads and writes, with nobody between its input and the head, and
 onto what so many others have published since: calls of the ports, and on lakeFS the requests of those calls for one
 edited file, as above. The number of other writers' commits adds no call. On lakeFS `since` reads the log in pages of
-64 commits, 16 at most, and compares each declared folder once; only where something in one of them was changed does it
-ask commit by commit, to say whose change it was. Who waits for another's acceptance looks again, which is `head`,
-`since` and what it takes to know the newest publication (`look`, `claims`, one task), once for every look. A worker
-whose input is no longer the head asks the same once more before the attempt, to see whether it begins elsewhere.
+64 commits, 16 at most, and no commit that this process has seen before; and it compares each declared folder once. Only
+where something in one of them was changed does it ask commit by commit, to say whose change it was. Who waits for
+another's acceptance looks again, which is `head`, `since` and what it takes to know the newest publication (`look`,
+`claims`, one task), once for every look. A worker whose input is no longer the head asks the same once more before the
+attempt, to see whether it begins elsewhere.
 """
 LOG_PAGE = 64
 #: How many others have published since the input.
@@ -150,7 +152,7 @@ def shared_on_lakefs(others: int) -> dict[str, int]:
     counted = _requests(calls)
     if others:
         counted["store.claims"] += 1  # the one claim of the newest publication
-        counted["store.since"] += (others - 1) // LOG_PAGE
+        counted["store.since"] += ceil((others - 1) / LOG_PAGE)  # the head itself was seen a moment ago
     return counted
 
 
@@ -169,6 +171,7 @@ def _on_a_shared_branch() -> list[str]:
 #:
 #: * two for the pinned first commit, at the first barrier of a process in a repository;
 #: * one for each claim of an earlier attempt that ``claims`` reads;
+#: * one for each page of the log that ``since`` reads: of commits this process has not seen;
 #: * what a revocation finds is dropped: one call for each name;
 #: * one for each further thousand of objects, claims or names in a listing.
 REQUESTS: Mapping[str, int] = MappingProxyType(
@@ -183,7 +186,7 @@ REQUESTS: Mapping[str, int] = MappingProxyType(
         "claims": 1,
         "staging_names": 1,
         "barrier": 1,
-        "since": 2,  # a page of the log, and one comparison for each declared folder: here one
+        "since": 1,  # one comparison for each declared folder, here one; the log is on top
         "publish": 2,  # is the hook in the staged commit, or the name where it must be; then the merge or the reset
     }
 )

@@ -100,12 +100,27 @@ def test_who_looks_later_knows_that_it_was_reverted(worker: Embedded) -> None:
     assert "reverted" in worker.project.perago("verify", "lake/main", width=200).out
 
 
+def _says_adopted(worker: Embedded, workflow: str, published: CommitRef) -> None:
+    """History and ``explain`` say who was accepted with it, and of a commit that its own attempt reported nothing."""
+    view = next(view for view in worker.words.everything() if view.workflow_id == workflow)
+    first, second = sorted(view.attempts, key=lambda each: each.number)
+    shown = worker.project.perago("history", "lake/main", "--json").data
+    assert [each["adopted_by"] for each in shown if each["ref"] == published] == [
+        {"task_id": second.task_id, "attempt": 2}
+    ]
+    assert "adopted by attempt 2" in worker.project.perago("history", "lake/main", width=200).out
+    said = f"it adopted {published[:12]}, which task {first.task_id} had published"
+    assert said in worker.project.perago("explain", second.task_id, width=400).out
+    assert "adopted" not in worker.project.perago("explain", first.task_id, width=400).out
+
+
 def test_the_run_can_be_tried_again_before_and_after(worker: Embedded) -> None:
     """Before, its retry adopts what it has published; after, it runs the body and publishes anew."""
     workflow, published = _left_behind(worker)
     adopted = worker.project.perago("retry", workflow)
     assert (adopted.code, worker.head()) == (0, published), adopted.err
     assert look(worker.stack, MAIN) == ()
+    _says_adopted(worker, workflow, published)
     workflow, _ = _left_behind(worker, "again")
     assert _reverted(worker.stack).by == worker.head()
     assert _text(worker, "left/l.txt") == b"killed"

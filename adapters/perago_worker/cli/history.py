@@ -10,10 +10,12 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
-from perago_core.names import task_in
+from perago_core.names import task_id_in
+from perago_core.pipelines import AttemptView
 from perago_core.values import Commit, CommitRef, Target
 from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
 from perago_worker.cli.project import Project, project_of, target_of
+from perago_worker.ops.adopted import adoptions_among
 from perago_worker.ops.recover import audits, unaccepted, unknown_acceptance
 from perago_worker.ops.revert import look, reverts_among
 
@@ -30,15 +32,16 @@ def history(
     target = target_of(project, branch)
     commits = commits_of(project, target, limit)
     doubtful = never_accepted(project, target)
-    reverted = reverts_among(project.stack, target, commits)
+    reverted, adopted = reverts_among(project.stack, target, commits), adoptions_among(project.stack, commits)
     for sentence in doubtful.unknown:
         messages.print(f"[yellow]unknown:[/yellow] {escape(sentence)}")
     if as_json:
-        print_json([describe_commit(each, doubtful, reverted.get(each.ref)) for each in commits])
+        print_json([describe_commit(each, doubtful, reverted.get(each.ref), adopted.get(each.ref)) for each in commits])
         return
     out.print(f"[bold]{target}[/bold]")
     for number, each in enumerate(commits):
-        first = f"{each.message.splitlines()[0] if each.message else ''}{joining(each)}"
+        taken = "" if each.ref not in adopted else f"  adopted by attempt {adopted[each.ref].number}"
+        first = f"{each.message.splitlines()[0] if each.message else ''}{taken}{joining(each)}"
         mark = "[bold red]never accepted[/bold red]  " if each.ref in doubtful.refs else ""
         if each.ref in reverted:
             mark = f"[yellow]reverted by {reverted[each.ref][:12]}[/yellow]  "
@@ -52,7 +55,7 @@ def history(
 
 def joining(commit: Commit) -> str:
     """Say that a commit was published onto what others had published meanwhile: its work is its second parent's."""
-    if len(commit.parents) < 2 or task_in(commit.message) is None:  # noqa: PLR2004  the head it joined, and its work
+    if len(commit.parents) < 2 or task_id_in(commit.message) is None:  # noqa: PLR2004  the head it joined, and its work
         return ""
     return f"  onto {commit.parents[0][:12]}, published by others meanwhile"
 
@@ -113,12 +116,16 @@ def commits_of(project: Project, target: Target, limit: int) -> tuple[Commit, ..
     return found.value
 
 
-def describe_commit(commit: Commit, doubtful: Doubtful, reverted_by: CommitRef | None = None) -> dict[str, Any]:
-    """Describe one commit, whether nobody accepted it, and what has reverted it."""
+def describe_commit(
+    commit: Commit, doubtful: Doubtful, reverted_by: CommitRef | None = None, adopted_by: AttemptView | None = None
+) -> dict[str, Any]:
+    """Describe one commit: whether nobody accepted it, what has reverted it, who has adopted it, what it joined."""
     return {
         "ref": commit.ref,
         "parents": list(commit.parents),
         "message": commit.message,
         "never_accepted": doubtful.of(commit),
         "reverted_by": reverted_by,
+        "adopted_by": None if adopted_by is None else {"task_id": adopted_by.task_id, "attempt": adopted_by.number},
+        "onto": commit.parents[0] if joining(commit) else None,
     }

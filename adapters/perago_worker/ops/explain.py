@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum, auto
 
 from attrs import frozen
@@ -9,9 +10,11 @@ from attrs import frozen
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
+from perago_core.names import task_id_in
 from perago_core.pipelines import TaskPlace
 from perago_core.recovery import Mode, sweep
 from perago_core.values import Claim, CommitRef, Head, Target, TaskSnapshot, TaskStatus
+from perago_worker.ops.adopted import adoptions_among
 from perago_worker.ops.recover import audits, unaccepted
 from perago_worker.ops.revert import reverts_of
 from perago_worker.stack import Stack
@@ -60,6 +63,7 @@ def explain(stack: Stack, task: TaskSnapshot, place: TaskPlace) -> tuple[Finding
     undone = reverts_of(stack, target, claims.value) if isinstance(claims, Done) else claims
     if isinstance(undone, Done):
         findings += [Finding("branch", _reverted(*each)) for each in undone.value.items()]
+    findings += [Finding("branch", each) for each in _adopted(stack, target, task)]
     head = stack.store.head(target)
     if isinstance(head, Done):
         findings.append(Finding("branch", _head(target, head.value, task)))
@@ -105,6 +109,19 @@ def _status(task: TaskSnapshot) -> str:
     worker = f" of worker {task.worker_id}" if task.worker_id else ""
     result = f", with {task.result_ref} of execution {task.result_execution}" if task.result_ref else ""
     return f"attempt {task.retry_count + 1} is {task.status.value}{worker}{result}"
+
+
+def _adopted(stack: Stack, target: Target, task: TaskSnapshot) -> Iterator[str]:
+    """Say that the attempt was accepted with what an earlier one had published."""
+    if task.result_ref is None:
+        return
+    found = stack.store.look(target.repository, task.result_ref)
+    commit = found.value if isinstance(found, Done) else None
+    if commit is None:
+        return
+    taken = adoptions_among(stack, (commit,)).get(commit.ref)
+    if taken is not None and taken.task_id == task.task_id:
+        yield f"it adopted {commit.ref[:12]}, which task {task_id_in(commit.message)} had published"
 
 
 def _reverted(ref: CommitRef, by: CommitRef) -> str:

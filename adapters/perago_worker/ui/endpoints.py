@@ -32,8 +32,10 @@ from perago_worker.cli.runs import STATES, describe_line, states_named
 from perago_worker.cli.timeline import story_of
 from perago_worker.cli.verify import describe_verdict
 from perago_worker.config.settings import targets_of
+from perago_worker.ops.adopted import adoptions_among
 from perago_worker.ops.locks import lock_of
 from perago_worker.ops.recover import audits, open_intents
+from perago_worker.ops.revert import reverts_among
 from perago_worker.ops.verify import verify
 from perago_worker.version import version
 
@@ -153,6 +155,7 @@ class Endpoints:
         limit = _number(query, "limit", 50, _COMMITS)
         commits = self._there(target, lambda: commits_of(self._project, target, limit))
         doubtful = never_accepted(self._project, target)
+        reverted, adopted = reverts_among(self._stack, target, commits), adoptions_among(self._stack, commits)
         landed: dict[str, list[Audit]] = {each.ref: [] for each in commits}
         aside: list[Data] = []
         for each in doubtful.settled:
@@ -165,7 +168,7 @@ class Endpoints:
             "target": str(target),
             "commits": [
                 {
-                    **describe_commit(each, doubtful),
+                    **describe_commit(each, doubtful, reverted.get(each.ref), adopted.get(each.ref)),
                     "standing": _standing(doubtful.of(each), landed[each.ref]),
                     "publications": [_publication(record) for record in landed[each.ref]],
                 }

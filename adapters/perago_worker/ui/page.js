@@ -513,6 +513,9 @@
       const [subject] = each.message.split("\n");
       return h("li", {}, h("div", { class: "rail" }, rail(false, first, at + 1 === data.commits.length && !data.more), h("span", { class: `dot ${kind}` })),
         h("div", { class: "commit" }, h("div", { class: "line" }, ref(each.ref), pill(kind, standing), h("span", { class: "text" }, subject || "no message")),
+          each.reverted_by ? h("small", {}, "reverted by ", ref(each.reverted_by)) : "",
+          each.adopted_by ? h("small", {}, `adopted by attempt ${each.adopted_by.attempt}`) : "",
+          each.onto ? h("small", {}, "onto ", ref(each.onto), ", published by others meanwhile") : "",
           each.publications.map((publication) => h("small", {},
             publication.kind === standing ? "" : `${publication.kind}: `, publication.movements.every((move) => move.before === move.after) ? "changed nothing: " : "", whose(publication)))));
     };

@@ -132,7 +132,7 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets, O
         """Say what a lease does not keep where conditions were not proved, and what to use."""
         return (
             "a lease does not replace conditional writes here: without them a publication that comes late overwrites "
-            "what was accepted since. Use a bucket that has them"
+            "what was accepted since. Use a bucket, or a file system, that has them"
         )
 
     def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:

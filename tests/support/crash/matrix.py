@@ -171,7 +171,7 @@ def abandon(project: CrashProject, plays: Iterable[Play]) -> None:
         return
     command = [sys.executable, "-m", "tests.crash.abandoning", str(project.folder), ",".join(names), str(len(names))]
     dead = project.spawn(command)
-    assert dead.wait() == -9, dead.said()
+    assert dead.wait(LIMIT * len(names)) == -9, dead.said()
     time.sleep(max(_PATIENCE, _LEASE) + 0.2)
     for play in plays:
         if play.route.abandoned:

@@ -2,20 +2,21 @@
 
 Most of a batch is waiting: for a victim to come to its point, for a lease to run out. So some are played at once. What
 came of each is kept in ``build`` under the commit it was played on, and not played again there by whoever was
-interrupted.
+interrupted. ``PERAGO_MATRIX_MINUTES`` bounds the time; the page then says how many cases it has seen.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-from attrs import asdict, frozen
+from attrs import asdict, define, field, frozen
 
 from tests.specs.evidence import SPECS, seen
 from tests.support.crash.matrix import POLICIES, Case, Verdict, batches, discover, never_reached, play_batch
@@ -52,40 +53,52 @@ EMBEDDED = MatrixStack("git", "the embedded stack", "no lock left, `git fsck` cl
 
 def kill_matrix(stack: MatrixStack = EMBEDDED) -> str:
     """Play every case on every backing, and write down what came of it."""
+    until = time.monotonic() + 60 * float(os.environ.get("PERAGO_MATRIX_MINUTES", "inf"))
     parts = [_HEAD.format(where=stack.where, stack=stack.stack, besides=stack.besides)]
     with tempfile.TemporaryDirectory(prefix="perago-matrix-") as folder:
         for backing, policy in stack.policies.items():
             points = discover(Path(folder) / f"{backing}-discover", policy, stack.kind)
             parts.append(_points(backing, points))
             for action, size in ACTIONS.items():
+                known = _Known(stack, policy, action)
 
-                def played(batch: tuple[Case, ...], policy: str = policy, action: str = action) -> list[Verdict]:
-                    place = Path(tempfile.mkdtemp(prefix=f"{action}-", dir=folder)) / "project"
-                    return _once(stack, policy, action, batch, place)
+                def play(batch: tuple[Case, ...], known: _Known = known) -> None:
+                    if time.monotonic() < until:
+                        known.play(Path(tempfile.mkdtemp(dir=folder)) / "project", batch)
 
                 with ThreadPoolExecutor(AT_ONCE) as pool:
-                    verdicts = [each for found in pool.map(played, batches(points, size)) for each in found]
-                parts.append(_verdicts(backing, action, verdicts))
+                    list(pool.map(play, batches((each for each in points if each not in known.verdicts), size)))
+                verdicts = [known.verdicts[each] for each in points if each in known.verdicts]
+                parts.append(_verdicts(backing, action, verdicts, len(points)))
     return "\n".join(parts)
 
 
-def _once(stack: MatrixStack, policy: str, action: str, batch: tuple[Case, ...], place: Path) -> list[Verdict]:
-    """Play a batch, or read what came of it on this very commit."""
-    name = f"{stack.kind.__name__}-{policy}-{action}-{batch[0]}".replace(" ", "-")
-    kept = SPECS.parent / "build" / "kill-matrix" / seen()["commit"] / f"{name}.json"
-    if kept.is_file():
-        known = [_read(each) for each in json.loads(kept.read_text(encoding="utf-8"))]
-        if [each.case for each in known] == list(batch):
-            return known
-    found = play_batch(place, policy, action, batch, stack.kind)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps([asdict(each) for each in found], indent=1), encoding="utf-8")
-    print(f"{stack.where}, {policy}, {action}: {len(found)} cases from {batch[0]}", flush=True)  # noqa: T201  progress
-    return found
+@define
+class _Known:
+    """What came of the cases that were played on this very commit, by whoever was interrupted as well."""
 
+    stack: MatrixStack
+    policy: str
+    action: str
+    verdicts: dict[Case, Verdict] = field(init=False)
 
-def _read(kept: dict[str, Any]) -> Verdict:
-    return Verdict(Case(**kept["case"]), kept["reached"], tuple(kept["broken"]))
+    def __attrs_post_init__(self) -> None:
+        found = [each for file in self._folder.glob("*.json") for each in json.loads(file.read_text("utf-8"))]
+        read = [Verdict(Case(**each["case"]), each["reached"], tuple(each["broken"])) for each in found]
+        self.verdicts = {each.case: each for each in read}
+
+    @property
+    def _folder(self) -> Path:
+        name = f"{self.stack.kind.__name__}-{self.policy}-{self.action}"
+        return SPECS.parent / "build" / "kill-matrix" / seen()["commit"] / name
+
+    def play(self, place: Path, batch: tuple[Case, ...]) -> None:
+        found = play_batch(place, self.policy, self.action, batch, self.stack.kind)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        kept = self._folder / f"{batch[0]}.json".replace(" ", "-")
+        kept.write_text(json.dumps([asdict(each) for each in found], indent=1), "utf-8")
+        self.verdicts |= {each.case: each for each in found}
+        print(f"{self.stack.where}, {self.policy}, {self.action}: {len(self.verdicts)}", flush=True)  # noqa: T201  progress
 
 
 def _points(backing: str, points: Iterable[Case]) -> str:
@@ -97,7 +110,7 @@ def _points(backing: str, points: Iterable[Case]) -> str:
     return f"## `{backing}`\n\nPoints, with their cases: {passed}.\n\nNever passed: {never}.\n"
 
 
-def _verdicts(backing: str, action: str, verdicts: Iterable[Verdict]) -> str:
+def _verdicts(backing: str, action: str, verdicts: Sequence[Verdict], cases: int) -> str:
     allowed = registered(backing, action)
     rows = defaultdict[str, list[Verdict]](list)
     for each in verdicts:
@@ -106,6 +119,7 @@ def _verdicts(backing: str, action: str, verdicts: Iterable[Verdict]) -> str:
     lines = [
         f"### `{backing}`, {action}",
         "",
+        *([f"Of {cases} cases {len(verdicts)} were played when the time was over.", ""] * (len(verdicts) < cases)),
         "| route | cases | survived | registered | lost | did not come to its point |",
         "|---|---|---|---|---|---|",
         *(_row(route, found, allowed) for route, found in rows.items() if route != "all"),

@@ -163,6 +163,7 @@ test-full: setup ## Play and explore the whole matrices; figures go into specs/,
 	@PERAGO_MATRIX=full $(STEP) --live proof $(BIN)/pytest tests/core/test_call_order.py tests/simulation/test_alone.py tests/simulation/test_detection.py
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
 	@PERAGO_MATRIX=full $(STEP) --live streams $(BIN)/pytest -s tests/spark/test_streams.py -k thousand
+	@PERAGO_MATRIX=full $(STEP) --live declarative $(BIN)/pytest -s tests/spark/test_declarative.py -k however
 	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers test-tables
 	@$(MAKE) --no-print-directory --keep-going test-spark-versions test-spark-pythons
 

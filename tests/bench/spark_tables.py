@@ -73,4 +73,4 @@ def main(*kinds: Kind) -> None:
 
 
 if __name__ == "__main__":
-    main(*(each for each in ("delta", "iceberg") if each in sys.argv[1:]))
+    main(*(each for each in ON if each in sys.argv[1:]))

@@ -27,6 +27,7 @@ from perago_spark.api.gates import Checks, Counts
 from perago_spark.format import proof
 from perago_spark.format.arrow import pa
 from perago_spark.format.proof import Distinct, Evidence, Proof, Provable, proven
+from perago_spark.format.reading import keys_of
 from tests.spark.lake import Lake, TaskRunner, datasets
 
 pytest.importorskip("pyspark")
@@ -87,8 +88,8 @@ def test_a_proof_that_holds_is_what_spark_counts(runner: TaskRunner) -> None:
     draw = random.Random(7)
     ws = datasets(runner.spark, runner.lake, runner.at)
     kinds = {each.split()[0]: each.split()[1] for each in COLUMNS.split(", ")} | {"id": "bigint"}
-    checks = Checks.proving(GATES, ws._provable(kinds))
-    assert not ws._provable({"a.b": "bigint"}).kinds, "to Spark the field of a column"
+    source = runner.lake.source(runner.at)
+    checks = Checks.proving(GATES, Provable(kinds, lambda name, key: keys_of(source, f"{name}/", key)))
     held = unknown = 0
     for number in range(4):
         plain = number % 2 == 0
@@ -134,6 +135,8 @@ def test_what_arrow_and_spark_may_compare_differently_is_left_to_spark() -> None
     provable = Provable(kinds, lambda _name, _key: pa.array(["1"]))
     assert Checks.proving((*gates, *foreign), provable).proofs == {}
     assert Checks.proving(gates, None).proofs == {}
+    dotted = Provable({"a.b": "bigint"}, lambda _name, _key: None)
+    assert Checks.proving([not_null("a.b")], dotted).proofs == {}, "to Spark a field of a column"
 
 
 def batch(*numbers: int | None) -> Any:  # noqa: ANN401  Arrow's

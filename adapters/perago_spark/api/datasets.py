@@ -673,11 +673,10 @@ class SparkDatasets:
         return figures
 
     def _provable(self, columns: Mapping[str, str]) -> Provable:
-        """Say what can be shown of columns of these types. A dot in a name means a field to Spark."""
+        """Say what can be shown of columns of these types."""
         from perago_spark.format.proof import Provable  # noqa: PLC0415  importable without Arrow
 
-        plain = {name: kind for name, kind in columns.items() if "." not in name and "`" not in name}
-        return Provable(plain, self._keys)
+        return Provable(columns, self._keys)
 
     def _keys(self, name: str, key: str) -> Any | None:  # noqa: ANN401  Arrow's
         """Return the keys of another data set, if they are few and it is no table."""

@@ -46,6 +46,10 @@ class Proof(ABC):
         """Judge by what all rows have shown."""
         return all(shown)
 
+    def keys(self, _shown: Any) -> int:  # noqa: ANN401  as above
+        """Count the keys that are to reach the driver."""
+        return 0
+
 
 @frozen
 class NoneMissing(Proof):
@@ -126,6 +130,10 @@ class Distinct(Proof):
         """Return the numbers of these."""
         return key_numbers(rows, self.columns)
 
+    def keys(self, shown: Numbers) -> int:
+        """Count them."""
+        return len(shown)
+
     def holds(self, shown: Sequence[Any]) -> bool:
         """Judge by the numbers of all, if they are not too many to be here."""
         parts = [each for each in shown if each is not None]
@@ -164,10 +172,9 @@ class Evidence:
         for rows in pa.Table.from_batches(waiting).combine_chunks().to_batches() if waiting else ():
             for proof, shown in zip(self.proofs, self.shown, strict=True):
                 found = proof.shown(rows)
-                if isinstance(found, np.ndarray):
-                    self._keys += len(found)
-                    found = found if self._keys <= KEYS else None  # the driver would not take so many
-                shown.append(found)
+                keys = proof.keys(found)
+                self._keys += keys
+                shown.append(None if keys and self._keys > KEYS else found)  # the driver would not take so many
 
 
 def proven(proofs: Sequence[Proof], tasks: Sequence[Sequence[Sequence[Any]]]) -> bool:
@@ -175,14 +182,19 @@ def proven(proofs: Sequence[Proof], tasks: Sequence[Sequence[Sequence[Any]]]) ->
     return all(proof.holds([each for task in tasks for each in task[number]]) for number, proof in enumerate(proofs))
 
 
+def _plain(kinds: Mapping[str, str]) -> dict[str, str]:
+    return {name: kind for name, kind in kinds.items() if "." not in name and "`" not in name}
+
+
 @frozen
 class Provable:
     """Which proofs there are for columns of these types, by Spark's names; ``None``: Spark counts.
 
-    ``keys`` reads those of another data set, ``None`` if they are too many to be sent to each task.
+    A dot in a name means a field to Spark, so such columns are left out. ``keys`` reads those of another data set,
+    ``None`` if they are too many to be sent to each task.
     """
 
-    kinds: Mapping[str, str]
+    kinds: Mapping[str, str] = field(converter=_plain)
     keys: Callable[[str, str], Column | None]
 
     def none_missing(self, columns: Sequence[str]) -> Proof | None:
@@ -203,7 +215,8 @@ class Provable:
 
     def one_of(self, column: str, values: Sequence[Any]) -> Proof | None:
         """That values are among some: texts, whole numbers or days."""
-        kind, types = self.kinds.get(column, ""), {type(each) for each in values}
+        kind = self.kinds.get(column, "")
+        types: set[object] = {type(each) for each in values}
         if kind in WHOLE and types == {int} and all(-(1 << 63) <= each < 1 << 63 for each in values):
             return OneOf((column,), pa.array(values, pa.int64()))
         if (kind, types) == ("string", {str}) or (kind, types) == ("date", {dt.date}):

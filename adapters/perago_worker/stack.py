@@ -31,6 +31,7 @@ from perago_core.revocation import pin
 from perago_core.values import CommitRef, Target
 from perago_worker.api.errors import UserError
 from perago_worker.config.settings import CoordinationSettings, OrchestratorSettings, Settings, StoreSettings
+from perago_worker.folders.owned import make_above
 
 if TYPE_CHECKING:
     from perago_bucket import Connection as BucketConnection
@@ -227,7 +228,7 @@ _LAKECTL = {"url": "LAKECTL_SERVER_ENDPOINT_URL", "access_key": "LAKECTL_CREDENT
 def _sqlite_orchestrator(section: OrchestratorSettings) -> ManagedOrchestrator:
     from perago_local.orchestrator import SqliteOrchestrator  # noqa: PLC0415  as above
 
-    section.path.parent.mkdir(parents=True, exist_ok=True)
+    make_above(section.path)
     return SqliteOrchestrator(section.path)
 
 
@@ -266,7 +267,7 @@ def _conductor_pipelines(orchestrator: Any, budget: PublishBudget) -> Pipelines:
 def _sqlite_coordination(section: CoordinationSettings) -> Coordination:
     from perago_local.coordination import SqliteCoordination  # noqa: PLC0415  as above
 
-    section.path.parent.mkdir(parents=True, exist_ok=True)
+    make_above(section.path)
     return SqliteCoordination(section.path)
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -61,12 +61,7 @@ class Installed:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     out = tmp_path_factory.mktemp("dist")
-    subprocess.run(  # noqa: S603  our own tree
-        [sys.executable, "-m", "hatchling", "build", "-d", str(out), "-t", "sdist", "-t", "wheel"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    build(ROOT, out, "sdist", "wheel")
     return Built(next(out.glob("*.whl")), next(out.glob("*.tar.gz")))
 
 
@@ -77,19 +72,31 @@ def install(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     @cache
     def make(*extras: str) -> Installed:
         folder = tmp_path_factory.mktemp("-".join(("with", *extras)))
-        venv.create(folder, symlinks=True)
-        python = str(folder / "bin" / "python")
-        subprocess.run(  # noqa: S603  our own wheel
-            [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", str(built.wheel)],
-            check=True,
-            capture_output=True,
-        )
-        site = next((folder / "lib").glob("python*")) / "site-packages"
-        for name in _needed("perago-core", frozenset(extras), set()):
-            _link(name, site)
-        return Installed(folder)
+        return installed(built.wheel, folder, _needed("perago-core", frozenset(extras), set()))
 
     return make
+
+
+def build(tree: Path, out: Path, *kinds: str) -> None:
+    """Build our package from a tree of its sources."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(out)]
+    command += [word for kind in kinds for word in ("-t", kind)]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)  # noqa: S603  our own tree
+
+
+def installed(wheel: Path, folder: Path, packages: Iterable[str]) -> Installed:
+    """Make an environment of a wheel of ours and these packages, which are linked from the environment of the tests."""
+    venv.create(folder, symlinks=True)
+    python = str(folder / "bin" / "python")
+    subprocess.run(  # noqa: S603  our own wheel
+        [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", str(wheel)],
+        check=True,
+        capture_output=True,
+    )
+    site = next((folder / "lib").glob("python*")) / "site-packages"
+    for name in packages:
+        _link(name, site)
+    return Installed(folder)
 
 
 def _needed(package: str, extras: frozenset[str], seen: set[str]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,27 @@ def test_init_writes_a_project_that_check_finds_sound_and_writes_nothing_over(tm
     assert again.exit_code == 2
     assert "already holds perago.toml and pipeline.py: choose another folder" in again.stderr
     assert runner.invoke(app, ["init", str(there / "perago.toml")]).exit_code == 2
+
+
+def test_what_a_project_keeps_for_itself_is_nothing_to_git(tmp_path: Path) -> None:
+    """``git add .`` on the first day would commit the data and every file a run has left."""
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "--quiet"], check=True)  # noqa: S603  no shell
+    runner = CliRunner()
+    assert runner.invoke(app, ["init", str(tmp_path)]).exit_code == 0
+    assert runner.invoke(app, ["--project", str(tmp_path), "status"]).exit_code == 0
+    assert (tmp_path / ".perago" / "orchestrator.db").exists()
+    shown = subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True, text=True).stdout  # noqa: S603
+    assert shown.splitlines() == ["?? perago.toml", "?? pipeline.py"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("statsu", "'status'"), ("show-faild", "'show-failed'"), ("laddr", "'ladder'")]
+)
+def test_a_command_that_is_none_is_answered_with_one_that_is_near(typed: str, meant: str) -> None:
+    mistyped = CliRunner().invoke(app, [typed], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert mistyped.exit_code == 2
+    assert f"No such command '{typed}'. Did you mean {meant}" in mistyped.stderr
 
 
 @pytest.mark.parametrize(

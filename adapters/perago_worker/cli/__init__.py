@@ -134,7 +134,10 @@ class LazyCommands(TyperGroup):
         return None if entry is None else TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Import the command that is used."""
+        """Import the command that is used; of a name that is none, say which one is near."""
+        if args and self.get_command(ctx, args[0]) is None:
+            near = {each: self.get_command(ctx, each) for each in self.list_commands(ctx)}
+            self.commands = {each: command for each, command in near.items() if command is not None}
         name, shown, rest = super().resolve_command(ctx, args)
         return name, None if shown is None or name is None else load_command(name), rest
 

@@ -30,7 +30,8 @@ def take(folder: Path, setting: str) -> Path:
     Two processes may do it at once: the marker appears complete, and both write the same.
     """
     folder = folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_above(folder)
+    folder.mkdir(exist_ok=True)
     marker = folder / MARKER
     line = f"perago {setting}\n"
     found = _first_line(marker)
@@ -52,6 +53,14 @@ def take(folder: Path, setting: str) -> Path:
         )
     _write_whole(marker, f"{line}Everything in this folder is removed when perago no longer needs it.\n")
     return folder
+
+
+def make_above(path: Path) -> None:
+    """Make the folder something of ours will be in; a project's own says to git that nothing in it is source."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    said = path.parent / ".gitignore"
+    if path.parent.name == _PROJECT and not said.exists():
+        said.write_text("*\n", encoding="utf-8")
 
 
 def _first_line(marker: Path) -> str | None:

@@ -102,7 +102,7 @@ def floods(workspace: Path) -> None:
             os.set_blocking(int(each.name), True)
     for number in range(200):
         sys.stdout.write(f"\x1b[31m{number}\n" + "x" * 5000)
-        progress(number / 200, "\x1b[2Jhalf\nway")
+        progress(number, 200, "\x1b[2Jhalf\nway")
 
 
 def takes_what_is_precious(workspace: Path) -> None:

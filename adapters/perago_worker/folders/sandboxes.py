@@ -141,14 +141,20 @@ def erase(folder: Path) -> None:
     if folder.is_symlink():
         folder.unlink()
         return
-    with suppress(FileNotFoundError):
-        try:
-            shutil.rmtree(folder)
-        except (PermissionError, RecursionError):
-            # Closed by the body, or nested deeper than Python may call, or both; these neither call themselves nor
-            # follow a link. Counterexample, seen by a worker that is not root: a closed folder was never opened,
-            # because listing comes before opening, and stayed for ever.
-            for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-                ended = subprocess.run([*command, "--", folder], check=False, capture_output=True, text=True)  # noqa: S603  no shell
-            if os.path.lexists(folder):
-                raise WorkspaceError(f"{folder.name} could not be removed: {ended.stderr.strip()[:200]}") from None
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except (PermissionError, RecursionError):
+        # Closed by the body, or nested deeper than Python may call, or both; these neither call themselves nor follow a
+        # link. Counterexample, seen by a worker that is not root: a closed folder was never opened, because listing
+        # comes before opening, and stayed for ever.
+        _run("chmod", "-R", "u+rwx", "--", str(folder))
+        said = _run("rm", "-rf", "--", str(folder))
+        if os.path.lexists(folder):
+            raise WorkspaceError(f"{folder.name} could not be removed: {said.strip()[:200]}") from None
+
+
+def _run(*command: str) -> str:
+    """Run a tool, and give what it complains about."""
+    return subprocess.run(command, check=False, capture_output=True, text=True, errors="replace").stderr  # noqa: S603  no shell

@@ -230,6 +230,12 @@ def _two_lengths(chance: random.Random, good: Right) -> Wrong:
     return Wrong("two lengths", right(good).replace(f"Content-Length: {len(good.body)}".encode(), named.encode(), 1))
 
 
+def _twice(chance: random.Random, good: Right) -> Wrong:
+    """Say it twice, or say something else behind it: who reads on takes that for the answer to what is asked next."""
+    behind = right(good) if chance.random() < 0.5 else right(Right(200, b"{}"))
+    return Wrong("an answer with another behind it", right(good) + behind, keeps_open=True, only_a_field=True)
+
+
 def _of_an_old_server(chance: random.Random, good: Right) -> Wrong:
     """Answer as HTTP/1.0 does, whose end is that of the connection, and lose it on the way."""
     if good.bodiless or len(good.body) < 2:
@@ -295,6 +301,7 @@ _RULES: Final[Mapping[Callable[[random.Random, Right], Wrong], float]] = {
     _bomb: 0.2,
     _stream: 0.5,
     _two_lengths: 0.3,
+    _twice: 0.5,
     _of_an_old_server: 0.5,
     _drip: 0.1,
     _field: 6,

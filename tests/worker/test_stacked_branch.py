@@ -132,12 +132,20 @@ def test_who_touches_what_it_has_written_waits_and_who_waits_says_for_whom(
     assert isinstance(blocked, Failed)
     assert blocked.refusal.classification is Classification.UNACCEPTED_IN_THE_WAY
     assert published in blocked.refusal.actual
-    verdict = verify(worker.stack, worker.words, MAIN)
-    assert [each.kind for each in verdict.findings[:2]] == [Kind.ACCEPTED, Kind.UNDER_WAY]
-    assert verdict.broken == ()
     assert _completed(worker.run(worker.poll(("left",)))).ref == published
     assert _completed(worker.run(worker.poll(("join",)))).ref == worker.head()
     assert verify(worker.stack, worker.words, MAIN).broken == ()
+
+
+def test_verify_takes_what_lies_below_for_under_way_while_its_task_is_open(tmp_path: Path) -> None:
+    patient = TASKS.replace('"response_timeout": 3', '"response_timeout": 600')
+    with embedded(tmp_path / "project", patient, STACKING) as worker:
+        _killed(worker, "left")
+        worker.start("right", text="r")
+        _completed(worker.run(worker.poll(("right",))))
+        verdict = verify(worker.stack, worker.words, MAIN)
+        assert [each.kind for each in verdict.findings[:2]] == [Kind.ACCEPTED, Kind.UNDER_WAY]
+        assert verdict.broken == ()
 
 
 def test_two_dead_writers_are_both_found_and_both_reverted(worker: Embedded) -> None:

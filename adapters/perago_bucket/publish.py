@@ -92,7 +92,8 @@ def _merged(place: Place, found: Record, plan: PublishPlan) -> CommitRef:
     # The head is not what was staged on: other writers of a shared branch or maintenance came between, or under
     # ``soft`` anybody.
     base, ours = commits.needed(place, staged.parents[0]).tree, commits.needed(place, found.head).tree
-    tree = manifest.merged(place, base, ours, staged.tree)
+    # On what it was staged on it is the very tree that was staged: the plan wants that, and a merge writes another.
+    tree = staged.tree if base == ours else manifest.merged(place, base, ours, staged.tree)
     if tree == ours:
         message = f"expected {plan.commit} to change {plan.target}, found nothing to merge"
         raise NotDoneError(message)

@@ -209,7 +209,7 @@ def test_workflows_that_share_a_branch_keep_every_promise_but_two_that_people_br
     """S-42, S-43 and all others: with a crash, a lost answer, a stranger, a step scheduled twice (decision 73).
 
     Who reruns an accepted task takes its acceptance back; what nobody tries again keeps the next one waiting, unless it
-    stacks (decision 78).
+    stacks (decision 77).
     """
     found = {hole for hole in told() if hole[1] in SHARED}
     assert {backing for backing, *_ in found} == {each.value for each in SHARING}

@@ -154,7 +154,7 @@ def _above_anything(patch: pytest.MonkeyPatch) -> None:
 
 
 def _reads_not_counted(patch: pytest.MonkeyPatch) -> None:
-    asked = sharing._hindering
+    asked: Callable[..., Talk[tuple[Open, ...]]] = vars(sharing)["_hindering"]
 
     def only_writes(target: Target, opened: Iterable[Open], scope: Scope | None) -> Talk[tuple[Open, ...]]:
         writes = None if scope is None or not scope.stacks else Scope((), scope.writes, scope.writes)
@@ -165,7 +165,7 @@ def _reads_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 def _own_only(patch: pytest.MonkeyPatch) -> None:
     def own(of_: Setting, step: int) -> tuple[str, ...]:
-        scope = state._declared(of_, step)
+        scope = state.declared(of_, step)
         return () if scope is None else scope.prefixes
 
     patch.setattr(state, "apart", own)

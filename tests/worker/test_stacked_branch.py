@@ -71,6 +71,8 @@ def _buried(project: Project) -> tuple[str, CommitRef]:
     assert [over_in(each.message) for each in (newest, below, dead)] == [(published,), (published,), ()]
     assert (dead.ref, below.parents[0], newest.parents[0]) == (published, published, below.ref)
     assert (_text(project, "left/l.txt"), _text(project, "right/r.txt")) == (b"killed", b"r2")
+    told = project.perago("history", "lake/main", width=200).out
+    assert told.count(f"above {published[:12]}, which nobody had accepted") == 2
     assert project.perago("cancel", workflow).code == 0
     return workflow, published
 
@@ -121,18 +123,29 @@ def test_who_touches_what_it_has_written_waits_and_who_waits_says_for_whom(
     monkeypatch.setattr("perago_core.attempt.run.TURN_LONGEST", 0.2)
     _, published = _killed(worker, "left")
     worker.start("right", text="r")
-    _completed(worker.run(worker.poll(("right",))))
+    stacked = worker.poll(("right",))
+    _completed(worker.run(stacked))
+    told = f"over 1 commit(s) of others, above {published}, which nobody has accepted yet"
+    assert told in "".join(worker.words.log(stacked.snapshot.task_id))
     worker.start("join")
     blocked = worker.run(worker.poll(("join",))).result
     assert isinstance(blocked, Failed)
     assert blocked.refusal.classification is Classification.UNACCEPTED_IN_THE_WAY
     assert published in blocked.refusal.actual
-    verdict = verify(worker.stack, worker.words, MAIN)
-    assert [each.kind for each in verdict.findings[:2]] == [Kind.ACCEPTED, Kind.UNDER_WAY]
-    assert verdict.broken == ()
     assert _completed(worker.run(worker.poll(("left",)))).ref == published
     assert _completed(worker.run(worker.poll(("join",)))).ref == worker.head()
     assert verify(worker.stack, worker.words, MAIN).broken == ()
+
+
+def test_verify_takes_what_lies_below_for_under_way_while_its_task_is_open(tmp_path: Path) -> None:
+    patient = TASKS.replace('"response_timeout": 3', '"response_timeout": 600')
+    with embedded(tmp_path / "project", patient, STACKING) as worker:
+        _killed(worker, "left")
+        worker.start("right", text="r")
+        _completed(worker.run(worker.poll(("right",))))
+        verdict = verify(worker.stack, worker.words, MAIN)
+        assert [each.kind for each in verdict.findings[:2]] == [Kind.ACCEPTED, Kind.UNDER_WAY]
+        assert verdict.broken == ()
 
 
 def test_two_dead_writers_are_both_found_and_both_reverted(worker: Embedded) -> None:

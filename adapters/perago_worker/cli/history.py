@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.ledger.records import Audit, SettlementKind, Unreadable
-from perago_core.names import task_id_in
+from perago_core.names import over_in, task_id_in
 from perago_core.pipelines import AttemptView
 from perago_core.values import Commit, CommitRef, Target
 from perago_worker.cli.console import AsJson, CommandError, UnansweredError, messages, out, print_json
@@ -57,7 +57,9 @@ def joining(commit: Commit) -> str:
     """Say that a commit was published onto what others had published meanwhile: its work is its second parent's."""
     if len(commit.parents) < 2 or task_id_in(commit.message) is None:  # noqa: PLR2004  the head it joined, and its work
         return ""
-    return f"  onto {commit.parents[0][:12]}, published by others meanwhile"
+    over = ", ".join(each[:12] for each in over_in(commit.message))
+    how = f"above {over}, which nobody had accepted" if over else "published by others meanwhile"
+    return f"  onto {commit.parents[0][:12]}, {how}"
 
 
 @frozen

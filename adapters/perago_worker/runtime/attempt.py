@@ -271,7 +271,8 @@ class Runtime:
             if isinstance(event, IntentsSettled):
                 report_alarms(attempt.target, event.alarms, self.instruments)
             if isinstance(event, HeadSeen) and event.between is not None:
-                below[:] = [event.between]
+                tells = event.between.commits or event.between.over
+                below[:] = [event.between] if tells else []
             if isinstance(event, Published) and below:  # not before: nothing comes between a look and its publication
                 self.tell(attempt.task_id, joined(event.ref, below[0]))
             timer.observe(before, fired)

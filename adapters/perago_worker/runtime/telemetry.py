@@ -247,7 +247,8 @@ def joined(ref: str, between: Between) -> str:
     commits = between.commits or ()
     onto = commits[0].commit.ref if commits else "its input"
     waited = f", waited {between.waited:.1f} s for {between.waited_for}" if between.waited_for else ""
-    return f"published {ref} onto {onto} over {len(commits)} commit(s) of others{waited}"
+    above = f", above {' and '.join(between.over)}, which nobody has accepted yet" if between.over else ""
+    return f"published {ref} onto {onto} over {len(commits)} commit(s) of others{above}{waited}"
 
 
 def trace_file(folder: Path, attempt: Attempt) -> Path:

@@ -276,18 +276,19 @@ def maintains(setting: Setting, task: Task) -> bool:
 @cache
 def scope_of(setting: Setting, step: int) -> Scope | None:
     """Return what a step declares to read and to write; ``None``: nothing."""
-    scope = _declared(setting, step)
+    scope = declared(setting, step)
     return scope if scope is None or not stacks(setting, step) else evolve(scope, apart=apart(setting, step))
 
 
 def apart(setting: Setting, step: int) -> tuple[str, ...]:
     """Return from what unaccepted work has to keep for a step to stack on it: from all that its workflow declares."""
     first = step // setting.steps * setting.steps
-    scopes = (_declared(setting, each) for each in range(first, first + setting.steps))
+    scopes = (declared(setting, each) for each in range(first, first + setting.steps))
     return tuple(sorted({prefix for scope in scopes if scope is not None for prefix in scope.prefixes}))
 
 
-def _declared(setting: Setting, step: int) -> Scope | None:
+def declared(setting: Setting, step: int) -> Scope | None:
+    """Return what a step declares, and nothing of whether it stacks."""
     own = step // setting.steps
     after = (own + 1) % setting.workflows
     match setting.scopes:

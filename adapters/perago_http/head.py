@@ -1,7 +1,7 @@
 """The head of an answer, read in one go where it is as nearly every head is; any other is the standard library's.
 
-Its parser is made for mail: most of what the processor does for a small object that is read from a server went into it.
-A head is plain if it has arrived whole, each of its lines is a name and a value, and it says in one way only where the
+Its parser is made for mail: a third of what the processor does to read a small object from a server went into it. A
+head is plain if it has arrived whole, each of its lines is a name and a value, and it says in one way only where the
 body ends. Of such a head both understand the same, which a test holds them to.
 """
 

@@ -90,9 +90,16 @@ def open_stack(settings: Settings, orchestrator: ManagedOrchestrator | None = No
     return Stack(
         orchestrator or open_orchestrator(settings),
         open_store(settings),
-        _open("coordination", {**_COORDINATIONS, "bucket": partial(_beside, settings)}, settings.coordination),
+        open_coordination(settings),
         MachineClock(),
     )
+
+
+def open_coordination(settings: Settings) -> Coordination | None:
+    """Open only the coordination store: to see that nothing is open needs neither of the others."""
+    makers: Mapping[str, Callable[[Any], Any]] = {**_COORDINATIONS, "bucket": partial(_beside, settings)}
+    coordination: Coordination | None = _open("coordination", makers, settings.coordination)
+    return coordination
 
 
 def open_store(settings: Settings) -> ManagedStore:

@@ -158,6 +158,7 @@ def test_its_timeline_can_be_stepped_through_in_the_page(visit: Visit, address: 
     expect(inside.get_by_role("heading", level=1)).to_contain_text("completed")
     inside.get_by_role("button", name="First step").click()
     expect(inside.locator(".scene:visible")).to_have_count(1)
+    picture(on, "timeline")
 
 
 def test_what_bodies_say_is_text_and_runs_nowhere(visit: Visit, address: str, looker: Visitor) -> None:
@@ -219,6 +220,7 @@ def test_a_run_is_cancelled_and_gone_on_with_after_a_question(visit: Visit, tmp_
         expect(on.get_by_role("dialog")).to_have_count(0)
         expect(on.locator(".head")).to_contain_text("running")
         on.get_by_role("button", name="Cancel", exact=True).click()
+        picture(on, "actions")
         on.get_by_role("button", name="Yes, cancel").click()
         expect(on.locator(".head")).to_contain_text("terminated")
         expect(on.locator(".note.bad")).to_contain_text("cancelled in the browser")

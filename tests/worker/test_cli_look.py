@@ -231,6 +231,7 @@ HEAVY = {
     "perago_core.driver",
     "perago_core.recovery",
     "perago_local",
+    "pygit2",
     "perago_lakefs",
     "lakefs_sdk",
     "perago_conductor",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from attrs import define, field
 
-from perago_core.ports import Closeable, ManagedOrchestrator
+from perago_core.ports import Closeable, Coordination, ManagedOrchestrator
 from perago_core.values import Target
 from perago_worker.cli.console import CommandError
 
@@ -36,6 +36,7 @@ class Project:
     overrides: dict[str, Any] = field(factory=dict[str, Any])
     _settings: Settings | None = field(default=None, init=False)
     _orchestrator: ManagedOrchestrator | None = field(default=None, init=False)
+    _coordination: Coordination | None = field(default=None, init=False)
     _stack: Stack | None = field(default=None, init=False)
 
     @property
@@ -66,6 +67,17 @@ class Project:
         return self._orchestrator
 
     @property
+    def coordination(self) -> Coordination | None:
+        """Open the coordination store, if there is one."""
+        if self._stack is not None:
+            return self._stack.coordination
+        if self._coordination is None:
+            from perago_worker.stack import open_coordination  # noqa: PLC0415  as above
+
+            self._coordination = open_coordination(self.settings)
+        return self._coordination
+
+    @property
     def stack(self) -> Stack:
         """Open the systems that the settings name."""
         if self._stack is None:
@@ -76,10 +88,10 @@ class Project:
 
     def close(self) -> None:
         """Close the systems, if they were opened."""
-        for opened in (self._stack, self._orchestrator if self._stack is None else None):
+        for opened in (self._stack, self._coordination, self._orchestrator if self._stack is None else None):
             if isinstance(opened, Closeable):
                 opened.close()
-        self._stack = self._orchestrator = None
+        self._stack = self._coordination = self._orchestrator = None
 
     def tasks(self) -> Registry:
         """Import the tasks."""

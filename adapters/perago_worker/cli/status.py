@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from perago_core.answers import Done
 from perago_core.ledger.records import open_prefix
+from perago_core.ports import Coordination
 from perago_core.values import Target
 from perago_worker.cli.console import AsJson, messages, out, print_json
 from perago_worker.cli.finding import find_run
@@ -33,7 +34,7 @@ def status(
         return
     found = pipelines.everything() if ended else pipelines.running()
     for target in targets_of(project.settings):
-        if _may_have_open_intents(project.stack, target):
+        if _may_have_open_intents(project.coordination, target):
             _tell_unaccepted(project.stack, target)
     if as_json:
         print_json([describe(each) for each in found])
@@ -46,11 +47,11 @@ def status(
         out.print("there is no workflow yet" if ended else "nothing runs; `perago status --all` lists what ran")
 
 
-def _may_have_open_intents(stack: Stack, target: Target) -> bool:
+def _may_have_open_intents(coordination: Coordination | None, target: Target) -> bool:
     """Say whether there may be a head nobody accepted; where an answer says that no intent is open, there is none."""
-    if stack.coordination is None:
+    if coordination is None:
         return False
-    listed = stack.coordination.list(open_prefix(target), limit=1)
+    listed = coordination.list(open_prefix(target), limit=1)
     return not isinstance(listed, Done) or bool(listed.value)
 
 

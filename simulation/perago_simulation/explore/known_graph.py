@@ -61,7 +61,6 @@ class KnownGraph:
     """The worlds of the right table in a setting, and its moves."""
 
     def __init__(self, of: Setting) -> None:
-        self.setting = of
         self._model = _Noting(of)
         self.numbers = Numbers(next(world for _, world in self._model.beginnings()))
         self.worlds: list[Cells] = []

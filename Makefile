@@ -3,6 +3,10 @@
 BIN := .venv/bin
 STEP := .ci/step
 
+# Tests start Python thousands of times. Where the environment forbids it to keep what it has compiled, each of them
+# compiles every module once more: `perago --help` took twice the processor time.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What `make setup` installs. A later group adds its own .in and .txt beside these and joins here.
 REQUIREMENTS := requirements/dev.txt requirements/docs.txt
 

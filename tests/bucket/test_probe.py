@@ -196,7 +196,7 @@ def test_a_cluster_decides_by_what_the_bucket_does(
 def test_who_has_a_bucket_without_conditions_is_told_that_a_lease_is_no_substitute(
     proxy: FaultyProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture, script: Script, fix: str
 ) -> None:
-    """The ladder's line *no conditions* says what is lost. ``auto`` goes on with leases, as it is asked to, and warns."""
+    """The ladder's line *no conditions* says what is lost. ``auto`` goes on with leases, as asked, and warns."""
     with new_project(tmp_path / "project") as project:
         place = connection(proxy)
         store = {"kind": "bucket", "url": place.url, "endpoint": proxy.url, "access_key": "k", "secret_key": "s"}

@@ -79,13 +79,13 @@ class Composed:
     environment: Mapping[str, str]
     started: list[subprocess.Popen[str]] = field(factory=list[subprocess.Popen[str]])
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, output: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
         """Start the image with these words behind its entry point."""
         (entry,) = [json.loads(line.partition(" ")[2]) for line in CONTAINERFILE if line.startswith("ENTRYPOINT")]
         command = [*UNPRIVILEGED, str(self.image.folder / "bin" / entry[0]), *entry[1:], *words]
         where = self.image.environment(**self.environment)
         process = subprocess.Popen(  # noqa: S603  what we installed
-            command, cwd=self.project, env=where, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command, cwd=self.project, env=where, text=True, stdout=output, stderr=subprocess.STDOUT
         )
         self.started.append(process)
         return process
@@ -99,7 +99,7 @@ class Composed:
 
     def run(self, *words: str) -> str:
         """Run a command to its end."""
-        said, _ = self.start(*words).communicate(timeout=400)
+        said, _ = self.start(*words, output=subprocess.PIPE).communicate(timeout=400)
         assert self.started[-1].returncode == 0, (words, said)
         return said
 

@@ -17,7 +17,7 @@ COMPILE := .ci/uv --quiet pip compile --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup obtain burn demo demo-servers lint test test-all test-core test-simulation test-runtime test-spark test-spark-versions test-spark-sample test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
+.PHONY: help setup obtain burn demo demo-servers lint test test-all test-core test-simulation test-runtime test-spark test-spark-versions test-spark-pythons test-spark-sample test-tables test-servers $(SERVER_TESTS) servers servers-stop test-pages test-full format bench specs lock clean hooks docs test-docs lint-ruff lint-format lint-mypy lint-pyright lint-imports lint-dead
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,12 @@ SPARKS := 4.0 4.1 4.2
 test-spark-versions: test-spark $(SPARKS:%=test-spark-%) ## Run the tests of data sets and the fault matrix on every Spark that is supported
 $(SPARKS:%=test-spark-%): test-spark-%: setup
 	@$(STEP) --live spark-$* $(BIN)/python -m tests.spark.versions $*
+
+# The newest Spark on the other Pythons that it is promised for, with pandas 3 on one of them.
+PYTHONS := 3.12 3.13
+test-spark-pythons: $(PYTHONS:%=test-spark-python-%) ## Run the same on Python 3.12, and on 3.13 with pandas 3
+$(PYTHONS:%=test-spark-python-%): test-spark-python-%: setup
+	@$(STEP) --live spark-python-$* $(BIN)/python -m tests.spark.versions $*
 
 # One of them, picked by the commit, and a sample of its tests, tables included: what there is time for before a change.
 test-spark-sample: setup
@@ -158,7 +164,7 @@ test-full: setup ## Play and explore the whole matrices; figures go into specs/,
 	@PERAGO_MATRIX=full $(STEP) --live storm $(BIN)/pytest -s tests/crash/test_storm.py
 	@PERAGO_MATRIX=full $(STEP) --live streams $(BIN)/pytest -s tests/spark/test_streams.py -k thousand
 	@PERAGO_MATRIX=full $(MAKE) --no-print-directory test-servers test-tables
-	@$(MAKE) --no-print-directory --keep-going test-spark-versions
+	@$(MAKE) --no-print-directory --keep-going test-spark-versions test-spark-pythons
 
 lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for new versions)
 	@.ci/setup
@@ -173,6 +179,8 @@ lock: ## Recompile requirements/*.txt from their *.in (LOCK_FLAGS=--upgrade for 
 	@$(COMPILE) --output-file requirements/tables.txt requirements/tables.in
 	@for spark in $(SPARKS); do \
 		$(COMPILE) --output-file requirements/spark-$$spark.txt pyproject.toml requirements/spark.in requirements/spark-$$spark.in || exit; done
+	@for newest in newest-spark newest-spark-pandas-3; do \
+		$(COMPILE) --output-file requirements/$$newest.txt pyproject.toml requirements/spark.in requirements/$$newest.in || exit; done
 
 clean: ## Remove the environment, caches and whatever was built
 	@rm -rf .venv build dist .coverage .coverage.* htmlcov .hypothesis

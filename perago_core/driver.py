@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar, cast
 from attrs import Factory, define, evolve, fields
 
 from perago_core.answers import Answer, Done, Event, NotDone, Unknown
-from perago_core.attempt.run import Execution, Interrupts, Observer
+from perago_core.attempt.run import Execution, Interrupts, Observer, Turns
 from perago_core.attempt.state import AttemptState, Known
 from perago_core.attempt.table import outcome
 from perago_core.calls import Call, Dialogue
@@ -229,15 +229,17 @@ def drive(
     interrupts: Interrupts | None = None,
     attempt_until: Callable[[], float] | None = None,
     background: Background | None = None,
+    turns: Turns | None = None,
 ) -> Outcome:
     """Run an attempt, or resume a stored state, to its end; give what became of it.
 
     ``observe`` sees every step and can change none. ``interrupts`` is asked before each command for an event from
     outside. ``attempt_until`` gives the attempt's own deadline, counted from the send time of the last good heartbeat;
     until it is near, idempotent calls that go unanswered are made again. Without one, every call is made once.
-    ``background`` keeps a lease alive beside the calls, by ``keep_alive``; without it only between them.
+    ``background`` keeps a lease alive beside the calls, by ``keep_alive``; without it only between them. ``turns`` lets
+    the writers of one process publish to a shared branch one after the other.
     """
-    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background)
+    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background, turns=turns)
     ended = outcome(run(asking_again(execution.dialogue(), execution.asks_until), ports))
     return evolve(ended, faults=tuple(ports.faults))
 
@@ -250,9 +252,10 @@ async def adrive(
     interrupts: Interrupts | None = None,
     attempt_until: Callable[[], float] | None = None,
     background: Background | None = None,
+    turns: Turns | None = None,
 ) -> Outcome:
     """Do what ``drive`` does, over ports whose methods are coroutines."""
-    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background)
+    execution = Execution.of(attempt, _harmless(observe), interrupts, attempt_until, background, turns=turns)
     ended = outcome(await arun(asking_again(execution.dialogue(), execution.asks_until), ports))
     return evolve(ended, faults=tuple(ports.faults))
 

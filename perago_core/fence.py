@@ -36,7 +36,7 @@ from typing import ClassVar, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
-from perago_core.names import says_another
+from perago_core.names import over_in, says_another
 from perago_core.plan import Along, Condition, PlanKind, PublishPlan
 from perago_core.results import Classification, Refusal
 from perago_core.value import Value
@@ -352,7 +352,7 @@ def _by_the_scope(case: Case, head: Commit) -> Decision:
         return _adopted_gone(case, head)
     if staged is None:
         return Unneeded(attempt.input)
-    if head.ref != attempt.input:
+    if head.ref != attempt.input or attempt.stacks:
         objecting = _against_joining(case, head)
         if objecting is not None:
             return objecting
@@ -577,6 +577,7 @@ def _plan(case: Case, kind: PlanKind, expected: CommitRef, commit: CommitRef, tr
         epoch=attempt.epoch,
         operation=attempt.operation,
         joins=attempt.shares,
+        over=case.between.over if attempt.stacks and case.between is not None else (),
         along=tuple(_along(part, staged_for(part, case.staged)) for part in attempt.parts[1:]),
     )
 
@@ -637,11 +638,12 @@ def against_reverting(
     return None
 
 
-def revert(claim: Claim, head: Head, name: str) -> PublishPlan:
+def revert(claim: Claim, head: Head, name: str, over: tuple[CommitRef, ...] = ()) -> PublishPlan:
     """Plan what a recovery may do to a branch that several write to: join, onto its head, what undoes a publication.
 
     Conditioned on the claim wherever a store knows claims: the next attempt of the task, which may adopt what is to be
-    undone, raises it. Elsewhere that attempt drops the name.
+    undone, raises it. Elsewhere that attempt drops the name. ``over``: what else nobody has accepted; a run may
+    begin at the revert, which must say so like every other commit that one may begin at.
     """
     assert claim.staged is not None
     return PublishPlan(
@@ -654,6 +656,7 @@ def revert(claim: Claim, head: Head, name: str) -> PublishPlan:
         tree=claim.tree if head.commit.ref == claim.reverts else None,
         claim=claim,
         joins=True,
+        over=over,
     )
 
 
@@ -663,6 +666,8 @@ def verified(plan: PublishPlan, published: Commit) -> bool:
         return published.ref == plan.commit
     if plan.joins:
         placed = published.parents[:1] == (plan.expected,) and _carries(plan, published)
+        # A store that leaves this out lets everybody take what lies below for accepted.
+        placed = placed and over_in(published.message) == plan.over
         return placed and plan.tree in {None, published.tree}
     if plan.kind is PlanKind.REPLACE and published.ref != plan.commit:
         return False

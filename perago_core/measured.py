@@ -47,7 +47,10 @@ class CallTimes(Value):
 
     def with_call(self, took: float) -> CallTimes:
         """Count one more call."""
-        return self + CallTimes(self.call, ((next(end for end in BOUNDS if took <= end), 1),), took)
+        counts = dict(self.buckets)
+        end = next(end for end in BOUNDS if took <= end)
+        counts[end] = counts.get(end, 0) + 1
+        return CallTimes(self.call, tuple(sorted(counts.items())), max(self.longest, took))
 
     def __add__(self, other: CallTimes) -> CallTimes:
         """Count what both counted."""

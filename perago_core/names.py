@@ -8,6 +8,7 @@ The execution id makes it unique (S-31) and, being random, unguessable.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from perago_core.answers import NotDoneError
@@ -181,6 +182,25 @@ def task_in(message: str) -> str | None:
 def merge_message(name: str) -> str:
     """Write the message of a commit that a store makes of a staged one and that does not repeat its words."""
     return f"{_PUBLISHED}{name}"
+
+
+#: What a commit that was published above unaccepted work says so with.
+_OVER = "Perago-Over: "
+
+
+def over_message(message: str, over: Iterable[str]) -> str:
+    """Let a message say above which publications that nobody had accepted its commit was published; or stay as it is.
+
+    It is part of the commit, so that no writer can die between the one and the other.
+    """
+    named = " ".join(over)
+    return f"{message.rstrip()}\n\n{_OVER}{named}\n" if named else message
+
+
+def over_in(message: str) -> tuple[str, ...]:
+    """Read back above which unaccepted publications a commit was published, the newest first."""
+    said = (each.removeprefix(_OVER) for each in message.splitlines()[1:] if each.startswith(_OVER))
+    return tuple(next(said, "").split())
 
 
 def says_another(message: str, logical_task: str) -> bool:

@@ -50,6 +50,8 @@ class PublishPlan(Value):
     that names a commit id lands. It is ``None`` where the seed acts by commit id.
     ``tree`` is what the published commit must contain; ``None`` where that cannot be said in advance.
     ``joins``: merged three ways onto whatever is expected, and the staged commit is its second parent, or it itself.
+    ``over``: the publications at or below what is expected that nobody has accepted, the newest first. Where there are
+    any, a commit is made that joins, also on what was staged on, and its message says so (``names.over_message``).
     ``along``: further targets. A store moves all of them with the first in one step, or none; one that cannot refuses.
     """
 
@@ -65,4 +67,5 @@ class PublishPlan(Value):
     epoch: int = 0
     operation: Operation = Operation.LOGICAL
     joins: bool = field(default=False, metadata=DECLARED)
+    over: tuple[CommitRef, ...] = field(default=(), metadata=DECLARED)
     along: tuple[Along, ...] = field(default=(), metadata=DECLARED)

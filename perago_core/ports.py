@@ -186,7 +186,7 @@ class Store(Protocol):
         """Move the target as the plan says and give the published commit. Never sent again by anybody.
 
         A commit that is made for it says what the staged one does, or ``names.merge_message`` of its name, so that no
-        other task takes it for its own.
+        other task takes it for its own; and, if the plan is over others, ``names.over_message`` of that.
         """
         ...
 
@@ -406,6 +406,18 @@ class Leaseless(Protocol):
 
     def instead_of_leases(self) -> str:
         """Say what to use by whoever needs leases."""
+        ...
+
+
+@runtime_checkable
+class Overwriting(Protocol):
+    """A store that moves a branch by a condition on a write and by nothing else, and names no call that stops a writer.
+
+    Where its server does not look at the condition, whoever has lost the lease overwrites what was accepted since.
+    """
+
+    def despite_leases(self) -> str:
+        """Say what a lease does not keep where conditions were not proved, and what to use."""
         ...
 
 

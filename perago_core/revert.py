@@ -23,13 +23,12 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from perago_core import fence
+from perago_core import fence, sharing
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.calls import Talk, call
-from perago_core.names import is_of_task, recovery_name, revert_message
+from perago_core.names import is_of_task, over_in, recovery_name, revert_message
 from perago_core.ports import Orchestrator, Store
 from perago_core.revocation import revoke
-from perago_core.sharing import Publication, newest_publication
 from perago_core.value import Value, a, line, text
 from perago_core.values import Claim, Commit, CommitRef, Head, Target, TaskSnapshot
 
@@ -46,30 +45,30 @@ class Unaccepted(Value):
     stays: str = field(default="", validator=line)
 
 
-def unaccepted(target: Target) -> Talk[Unaccepted | None]:
-    """Find the publication on a branch that several write to and that nobody has accepted.
+def unaccepted(target: Target) -> Talk[tuple[Unaccepted, ...]]:
+    """Find the publications on a branch that several write to and that nobody has accepted, the newest first.
 
-    There is one at most: whoever publishes waits until what lies below is accepted. What a task without a scope has
-    published is not looked for: its intent tells of it.
+    There is one at most where nobody stacks: whoever publishes waits until what lies below is accepted. What a task
+    without a scope has published is not looked for: its intent tells of it.
     """
     seen = yield from call(Store.head, target)
     if not isinstance(seen, Done):
         return seen
     if seen.value is None:
-        return Done(None)
-    found = yield from newest_publication(target, seen.value.commit, within=DEEPEST)
-    if not isinstance(found, Done):
-        return found
-    if found.value is None or found.value[1].kind is not Publication.UNACCEPTED:
-        return Done(None)
-    commit, judged = found.value
-    asked = yield from _asked(target, judged.task)
-    if not isinstance(asked, Done):
-        return asked
-    claims, tasks = asked.value
-    if not any(fence.published_by(commit, claim) for claim in claims):
-        return Done(None)
-    return Done(Unaccepted(commit, judged.task, fence.against_reverting(commit, claims, tasks) or ""))
+        return Done(())
+    opened = yield from sharing.unaccepted(target, seen.value.commit, within=DEEPEST)
+    if not isinstance(opened, Done):
+        return opened
+    found: list[Unaccepted] = []
+    for each in opened.value:
+        asked = yield from _asked(target, each.task)
+        if not isinstance(asked, Done):
+            return asked
+        claims, tasks = asked.value
+        if any(fence.published_by(each.commit, claim) for claim in claims):
+            stays = fence.against_reverting(each.commit, claims, tasks) or ""
+            found.append(Unaccepted(each.commit, each.task, stays))
+    return Done(tuple(found))
 
 
 _Asked = tuple[tuple[Claim, ...], dict[tuple[str, str], TaskSnapshot | None]]
@@ -178,9 +177,22 @@ def _observed(commit: Commit, claim: Claim, name: str) -> Talk[CommitRef]:
     done = by_whom(commit.ref, commits, claims)
     if done is not None:
         return Done(done)
-    plan = fence.revert(claim, head, name)
+    others = yield from _others(target, commit, head, commits)
+    if not isinstance(others, Done):
+        return others
+    plan = fence.revert(claim, head, name, others.value)
     published = yield from call(Store.publish, plan)
     return (yield from _found_out(commit, claim, name)) if isinstance(published, Unknown) else published
+
+
+def _others(target: Target, commit: Commit, head: Head, commits: tuple[Commit, ...]) -> Talk[tuple[CommitRef, ...]]:
+    """Name what else nobody has accepted. Nobody is asked where no commit says that there may be anything."""
+    if not any(over_in(each.message) for each in (commit, *commits)):
+        return Done(())
+    opened = yield from sharing.unaccepted(target, head.commit)
+    if not isinstance(opened, Done):
+        return opened
+    return Done(tuple(each.commit.ref for each in opened.value if each.commit.ref != commit.ref))
 
 
 _Seen = tuple[Head, tuple[Commit, ...]]

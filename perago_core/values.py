@@ -136,16 +136,30 @@ class Scope(Value):
     """What a task declares to read and to write of a branch that others write to as well: the beginnings of paths.
 
     Declared once, and then everything: a path that is read and not declared voids what is promised.
+
+    ``apart``: it may be published above work that nobody has accepted, if that changes nothing under these and nothing
+    of its own. They are what its whole pipeline declares, so that no step begins on unaccepted work that another step
+    was indifferent to. Empty: it waits until everything below is accepted.
     """
 
     reads: tuple[str, ...] = field(default=(), validator=many(line))
     writes: tuple[str, ...] = field(default=(), validator=many(line))
+    apart: tuple[str, ...] = field(default=(), validator=many(line), metadata=DECLARED)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
         """Return what it depends on: what it reads and what it writes, without those that lie inside another."""
-        every = sorted({*self.reads, *self.writes})
-        return tuple(each for each in every if not any(each != one and each.startswith(one) for one in every))
+        return _outermost(*self.reads, *self.writes)
+
+    @property
+    def stacks(self) -> bool:
+        """Return whether it may be published above work that nobody has accepted."""
+        return bool(self.apart)
+
+    @property
+    def kept_apart(self) -> tuple[str, ...]:
+        """Return what unaccepted work below it must not have changed."""
+        return _outermost(*self.apart, *self.prefixes)
 
     def allows(self, path: str) -> bool:
         """Return whether a path may be written."""
@@ -161,6 +175,12 @@ class Scope(Value):
         return None
 
 
+def _outermost(*prefixes: str) -> tuple[str, ...]:
+    """Return prefixes once each, without those that lie inside another."""
+    every = sorted(set(prefixes))
+    return tuple(each for each in every if not any(each != one and each.startswith(one) for one in every))
+
+
 @frozen(cache_hash=True, repr=False)
 class Landed(Value):
     """A commit that came onto a branch, with a few of the paths asked about that it was the last to change."""
@@ -173,9 +193,10 @@ class Landed(Value):
 class Between(Value):
     """What lies between an input and the head above it, newest first, by first parents.
 
-    ``commits``: ``None`` if the input is not below the head, or too far. ``unaccepted``: the newest publication of a
-    task of ours, if nobody has accepted it; ``owner`` is that task. ``waited``: for how many seconds this was looked at
-    again and again, ``waited_for`` the task whose turn it was.
+    ``commits``: ``None`` if the input is not below the head, or too far. ``unaccepted``: a publication of a task of
+    ours that nobody has accepted, and above which this one must not be published; ``owner`` is that task. ``over``, of
+    a task that stacks: all that nobody has accepted. ``waited``: for how many seconds this was looked at again and
+    again, ``waited_for`` the task whose turn it was.
     """
 
     commits: tuple[Landed, ...] | None = field(default=None, validator=maybe(many(a(Landed))))
@@ -183,6 +204,7 @@ class Between(Value):
     owner: str = field(default="", validator=line)
     waited: float = field(default=0.0, validator=seconds)
     waited_for: str = field(default="", validator=line)
+    over: tuple[CommitRef, ...] = field(default=(), validator=many(text), metadata=DECLARED)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -267,6 +289,11 @@ class Attempt(Value):
         """
         return self.scope is not None and self.backing in SHARING and self.operation is Operation.LOGICAL
 
+    @property
+    def stacks(self) -> bool:
+        """Return whether it may be published above work that nobody has accepted."""
+        return self.shares and self.scope is not None and self.scope.stacks
+
 
 @frozen(cache_hash=True, repr=False)
 class TaskSnapshot(Value):
@@ -300,6 +327,9 @@ class Claim(Value):
     ``reverts``: the publication that a recovery, and no attempt, is about to undo; ``staged`` undoes it. It acts for
     the newest attempt that has claimed, and ``turn`` counts such recoveries: each is above that attempt and every
     recovery before it, and below the next attempt.
+
+    ``stacks``: it may be published above unaccepted work. A release that knows nothing of that cannot read such a claim
+    and stays away: it would take all that lies below an accepted publication for accepted.
     """
 
     target: Target = field(validator=a(Target))
@@ -314,6 +344,7 @@ class Claim(Value):
     staged: CommitRef | None = field(default=None, validator=maybe(text), metadata=DECLARED)
     reverts: CommitRef | None = field(default=None, validator=maybe(text), metadata=DECLARED)
     turn: int = field(default=0, validator=count, metadata=DECLARED)
+    stacks: bool = field(default=False, validator=flag, metadata=DECLARED)
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -375,4 +406,5 @@ def claim_of(attempt: Attempt, staged: StagedRef | None, result: str = "{}") -> 
         tree=None if staged is None else staged.tree,
         result=result if len(result) <= LONGEST_RESULT else None,
         staged=staged.commit if attempt.shares and staged is not None else None,
+        stacks=attempt.stacks,
     )

@@ -1,7 +1,8 @@
 """Whether a branch holds what was accepted: every result, in the order of acceptance, once, and nothing between.
 
 The judge of ``perago verify``. It compares what the servers said and asks nobody. Whose commit one is that nobody
-accepted, the claims say; its own words are heard only where it has the tree of a claim and not its place.
+accepted, the claims say; its own words are heard only where it has the tree of a claim and not its place, and of
+what unaccepted work it was published above.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import pairwise
 from attrs import field, frozen
 
 from perago_core.fence import published_by, reverted
-from perago_core.names import task_id_in
+from perago_core.names import over_in, task_id_in
 from perago_core.value import Value, a, count, flag, line, many, text
 from perago_core.values import Claim, Commit, CommitRef, Target
 
@@ -95,7 +96,9 @@ def judge(facts: Facts) -> Verdict:
     there = [each for each in facts.accepted if each.ref in places]
     made = [each for each in there if each.made]
     for before, after in pairwise(made):
-        if places[after.ref] > places[before.ref]:
+        # Not what says so itself: it was published above work that was not accepted yet.
+        stacked = after.ref in over_in(facts.commits[places[before.ref]].message)
+        if places[after.ref] > places[before.ref] and not stacked:
             broken.append(f"out of order: {after.ref} was accepted after {before.ref} and lies before it")
     gone = reverted(facts.commits, facts.claims)
     broken += [f"reverted: task {each.task_id} was accepted with {each.ref}" for each in there if each.ref in gone]

@@ -15,6 +15,7 @@ from perago_bucket import claims, commits, manifest, record, together
 from perago_bucket.layout import Place, place_of
 from perago_bucket.record import Record
 from perago_core.answers import NotDoneError
+from perago_core.names import over_message
 from perago_core.plan import Along, Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef, Target
 
@@ -86,7 +87,7 @@ def _check_claim(place: Place, found: Record, plan: PublishPlan) -> None:
 def _merged(place: Place, found: Record, plan: PublishPlan) -> CommitRef:
     """Return the commit to move forward to: its only parent is the head (ST-4), or its first one, if it joins."""
     staged = commits.needed(place, plan.commit)
-    if staged.parents == (found.head,):
+    if staged.parents == (found.head,) and not plan.over:
         return staged.ref
     # The head is not what was staged on: other writers of a shared branch or maintenance came between, or under
     # ``soft`` anybody.
@@ -97,4 +98,4 @@ def _merged(place: Place, found: Record, plan: PublishPlan) -> CommitRef:
         raise NotDoneError(message)
     by = dict(staged.metadata)["committer"]
     parents = (found.head, staged.ref) if plan.joins else (found.head,)
-    return commits.write(place, tree, parents, staged.message, by)
+    return commits.write(place, tree, parents, over_message(staged.message, plan.over), by)

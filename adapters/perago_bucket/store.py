@@ -17,11 +17,11 @@ from perago_core.landed import above, landed
 from perago_core.names import branch_of_a_run, run_of
 from perago_core.plan import PublishPlan
 from perago_core.policy.messages import Capability
-from perago_core.ports import BranchCreator, ObjectCollector, RunBranches, SeveralTargets
+from perago_core.ports import BranchCreator, ObjectCollector, Overwriting, RunBranches, SeveralTargets
 from perago_core.values import Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
 
 
-class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
+class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets, Overwriting):
     """The repositories below one prefix of a bucket."""
 
     def __init__(self, connection: Connection) -> None:
@@ -127,6 +127,13 @@ class BucketStore(BranchCreator, RunBranches, ObjectCollector, SeveralTargets):
         """Say what is to be known of a folder; of a bucket there is nothing to say."""
         folder = self._connection.folder
         return Done("" if folder is None else mounts.described(folder))
+
+    def despite_leases(self) -> str:
+        """Say what a lease does not keep where conditions were not proved, and what to use."""
+        return (
+            "a lease does not replace conditional writes here: without them a publication that comes late overwrites "
+            "what was accepted since. Use a bucket that has them"
+        )
 
     def create(self, target: Target, files: Mapping[str, bytes] | None = None) -> Answer[CommitRef]:
         """Make the branch at a first commit that holds these files; a repository is there once it has a branch."""

@@ -19,6 +19,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from perago_clock import seconds
+from perago_http.head import LONGEST, Head, plain
 
 #: Bytes of an answer that is taken whole. A workflow of forty results of the greatest size has as many.
 ANSWER_MAX: Final = 128 << 20
@@ -74,8 +75,8 @@ class _Door:
         self._reader = reader
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return what arrives, with a buffer."""
-        return io.BufferedReader(self._reader)
+        """Return what arrives, with a buffer that a head fits into."""
+        return io.BufferedReader(self._reader, LONGEST)
 
 
 class _TimedResponse(HTTPResponse):
@@ -83,6 +84,7 @@ class _TimedResponse(HTTPResponse):
 
     def __init__(self, sock: socket, *given: Any, **named: Any) -> None:  # noqa: ANN401  as the base class
         self._reader = _TimedReader(sock)
+        self._asked_for_head = named.get("method") == "HEAD"
         door: Any = _Door(self._reader)
         super().__init__(door, *given, **named)
 
@@ -91,10 +93,27 @@ class _TimedResponse(HTTPResponse):
 
         Counterexample: of ``204`` and a connection that is lost behind it, nobody knows what else was to be said.
         """
+        arrived: Any = self.fp
+        read: Any = self.headers  # none before they are read
+        head = None if self._asked_for_head or read is not None else plain(arrived.peek())
+        if head is not None:
+            arrived.read(head.size)
+            self._take(head)
+            return
         super().begin()
         length = self.headers.get("Content-Length", "0")
         if self._reader.has_ended or self.headers.defects or not (length.isascii() and length.isdecimal()):
             raise IncompleteRead(b"")
+
+    def _take(self, head: Head) -> None:
+        """Be the answer that has this head, as the standard library is it."""
+        self.version = 11
+        self.code = self.status = head.status
+        self.reason = head.reason
+        self.headers = self.msg = head.headers
+        self.length, self.chunked, self.will_close = head.length, head.length is None, False
+        if self.chunked:
+            self.chunk_left = None
 
     def restart(self) -> None:
         """Allow the whole time once more, from now on."""

@@ -68,8 +68,12 @@ _PAUSES = (0.1, 0.3, 1.0)
 _BLOCK = 1 << 17
 #: What is read of an object.
 _OBJECT = ("path", "physical_address", "checksum", "size_bytes")
-#: How many scratch branches a process remembers to have seen.
+#: How many scratch branches, and how many commits, a process remembers to have seen.
 _SEEN = 1000
+_COMMITS = 10_000
+#: Turns among the branches that a process moves, and seconds after which a request is sent without one.
+_TURNS = 64
+_TURN = 1.0
 
 
 def _without_api(url: str) -> str:
@@ -166,7 +170,36 @@ class Session:
         self.sdk: Any = _sdk(connection, self.pool)
         self.storage: Storage | None = None
         self._scratch: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._commits: OrderedDict[tuple[str, str], Commit] = OrderedDict()
         self._lock = threading.Lock()
+        self._turns = tuple(threading.Lock() for _ in range(_TURNS))
+
+    def known(self, repository: str, ref: str) -> Commit | None:
+        """Return a commit this process has seen: its id is a digest of all it says, so it never says anything else."""
+        return self._commits.get((repository, ref))
+
+    def keep(self, repository: str, commits: Sequence[Commit]) -> None:
+        """Remember commits as the server has shown them."""
+        with self._lock:
+            for each in commits:
+                self._commits[repository, each.ref] = each
+            while len(self._commits) > _COMMITS:
+                self._commits.popitem(last=False)
+
+    @contextmanager
+    def turn(self, repository: str, branch: str) -> Generator[None]:
+        """Let the threads of this process move one branch one after the other, or nearly so.
+
+        Of two requests that move a branch at once lakeFS takes one and lets the other wait for half a second before it
+        tries again. Nothing rests on it: who is not let in goes on.
+        """
+        turn = self._turns[hash((repository, branch)) % _TURNS]
+        taken = turn.acquire(timeout=_TURN)
+        try:
+            yield
+        finally:
+            if taken:
+                turn.release()
 
     def has_seen(self, repository: str, branch: str) -> bool:
         """Return whether this process has seen that there is such a scratch branch."""
@@ -238,8 +271,14 @@ class Client:
     # Reading
 
     def commit(self, repository: str, ref: str) -> Commit | None:
-        """Read one commit."""
-        return self._found(lambda: _commit(self._read(self._sdk.commits_api.get_commit, repository, ref)))
+        """Read one commit; one that was seen before is not asked for again."""
+        seen = self.session.known(repository, ref)
+        if seen is not None:
+            return seen
+        found = self._found(lambda: _commit(self._read(self._sdk.commits_api.get_commit, repository, ref)))
+        if found is not None:
+            self.session.keep(repository, (found,))
+        return found
 
     def tip(self, repository: str, branch: str) -> Commit | None:
         """Read the commit a branch is at, with its parents and its tree, in one go."""
@@ -249,13 +288,19 @@ class Client:
     def log(self, repository: str, ref: str, *, amount: int = PAGE, after: str = "") -> tuple[Commit, ...]:
         """Give commits by first parent, newest first."""
         given = {"amount": amount, "after": after, "first_parent": True, "limit": True}
-        return tuple(map(_commit, _all_of(self._read(self._sdk.refs_api.log_commits, repository, ref, **given))))
+        found = tuple(map(_commit, _all_of(self._read(self._sdk.refs_api.log_commits, repository, ref, **given))))
+        self.session.keep(repository, found)
+        return found
 
     def history(self, repository: str, ref: str, limit: int) -> Iterator[Commit]:
-        """Give commits by first parent, newest first, down to the first one, in pages as large as they are needed."""
+        """Give commits by first parent, newest first, down to the first one, in pages as large as they are needed.
+
+        What was seen before is not asked for again: who looks at a branch again and again reads what is new.
+        """
         at: str | None = ref
         while at is not None:
-            page = self.log(repository, at, amount=min(limit, PAGE))
+            seen = self.session.known(repository, at)
+            page = (seen,) if seen is not None else self.log(repository, at, amount=min(limit, PAGE))
             if not page:
                 raise UnknownError(f"expected commit {at} with those before it; found no commit at all")
             yield from page
@@ -370,7 +415,9 @@ class Client:
         creation = CommitCreation(message=message, metadata=dict(metadata), date=None, allow_empty=None)
         commit = self._sdk.commits_api.commit
         given = {} if tree is None else {"source_metarange": tree}
-        return _commit(_value(self._change(commit, repository, branch, creation, **given)))
+        made = _commit(_value(self._change(commit, repository, branch, creation, **given)))
+        self.session.keep(repository, (made,))
+        return made
 
     def merge(
         self,
@@ -388,7 +435,8 @@ class Client:
             message=message, metadata=merge_metadata, strategy=None, force=None, allow_empty=None, squash_merge=squash
         )
         send = self._sdk.refs_api.merge_into_branch
-        return CommitRef(_value(self._move(send, repository, source, branch, merge)).reference)
+        with self.session.turn(repository, branch):
+            return CommitRef(_value(self._move(send, repository, source, branch, merge)).reference)
 
     def hard_reset(self, repository: str, branch: str, to: str) -> None:
         """Move a branch to wherever a name is, whatever it was at before."""

@@ -11,7 +11,7 @@ the reset undoes that.
 from __future__ import annotations
 
 from perago_core.answers import NotDoneError
-from perago_core.names import merge_message
+from perago_core.names import merge_message, over_message
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef
 from perago_lakefs import hook
@@ -53,10 +53,8 @@ def _merge(client: Client, plan: PublishPlan) -> CommitRef:
     """Add one commit to the target whose only parent is its head (S-04), or whose first one, if it joins."""
     source = plan.name or plan.commit
     metadata = {hook.EXPECTED: plan.expected, hook.STAGED: plan.commit}
-    squash = not plan.joins
-    return client.merge(
-        plan.target.repository, source, plan.target.branch, merge_message(source), metadata, squash=squash
-    )
+    message = over_message(merge_message(source), plan.over)
+    return client.merge(plan.target.repository, source, plan.target.branch, message, metadata, squash=not plan.joins)
 
 
 def _relocate(client: Client, plan: PublishPlan) -> CommitRef:

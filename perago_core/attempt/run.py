@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from attrs import define, evolve
 
@@ -36,6 +36,27 @@ TURN_PAUSE = 0.05
 TURN_PAUSE_MAX = 2.0
 #: Seconds after which it does not wait any longer: whoever is in the way has died, and nobody has tried again.
 TURN_LONGEST = 300.0
+#: Seconds between two tries for the turn among the writers of one process, and after which one goes on without it.
+OWN_TURN_PAUSE = 0.01
+OWN_TURN_LONGEST = 10.0
+#: From the look at the head until the result is reported: only then may the next one publish on top.
+IN_TURN = frozenset({Phase.HEAD, Phase.PUBLICATION, Phase.RIVALS, Phase.READ_BACK, Phase.REPORT})
+
+
+class Turns(Protocol):
+    """Whose turn it is among the writers of one process that are about to publish to one shared branch.
+
+    A courtesy, on which nothing rests: two that publish at once are told apart by the store, and one of them has looked
+    and sent in vain; lakeFS lets it wait half a second as well.
+    """
+
+    def take(self, target: Target) -> bool:
+        """Take the turn if nobody has it, and say so; waits for nobody."""
+        ...
+
+    def give_back(self, target: Target) -> None:
+        """Leave the turn to the next one."""
+        ...
 
 
 def _nothing(event: Callable[[], Event]) -> Callable[[Any], Event]:
@@ -313,14 +334,14 @@ def _read_shared_head(x: Execution) -> Conversation:
     assert attempt.scope is not None
     waited, seconds, waited_for = 0.0, TURN_PAUSE, ""
     while True:
+        if x.state.phase is Phase.HEAD and known.staged is not None:
+            yield from x.take_turn()
         answer = yield from call(Store.head, attempt.target)
         if not isinstance(answer, Done):
             return Unknown(answer.reason)
         head, found = answer.value, None
-        if head is not None and head.commit.ref != attempt.input:
-            seen = yield from between(
-                attempt.target, attempt.input, head.commit.ref, attempt.scope, attempt.logical_task
-            )
+        if head is not None and (head.commit.ref != attempt.input or attempt.stacks):
+            seen = yield from between(attempt.target, attempt.input, head.commit, attempt.scope, attempt.logical_task)
             if not isinstance(seen, Done):
                 return Unknown(seen.reason)
             found = evolve(seen.value, waited=waited, waited_for=waited_for)
@@ -336,6 +357,8 @@ def _read_shared_head(x: Execution) -> Conversation:
         if lost is not None:
             return lost
         assert found is not None
+        # Who is waited for may need the turn: an attempt of this very process that is going to adopt.
+        x.give_turn_back()
         yield from pause(seconds)
         waited, waited_for = waited + seconds, found.owner
         seconds = min(2 * seconds, TURN_PAUSE_MAX)
@@ -434,6 +457,8 @@ class Execution:
     background: Background | None = None
     keeper: Keeper | None = None
     intent: ledger.Intent | None = None
+    turns: Turns | None = None
+    has_turn: bool = False
 
     @classmethod
     def of(
@@ -443,11 +468,13 @@ class Execution:
         interrupts: Interrupts | None = None,
         attempt_until: Callable[[], float] | None = None,
         background: Background | None = None,
+        *,
+        turns: Turns | None = None,
     ) -> Execution:
         """Begin with a fresh attempt, or go on with a stored state."""
         resumed = not isinstance(attempt, Attempt)
         state = start(attempt).state if isinstance(attempt, Attempt) else attempt
-        return cls(state, observe, interrupts, attempt_until or _for_ever, resumed, background)
+        return cls(state, observe, interrupts, attempt_until or _for_ever, resumed, background, turns=turns)
 
     @property
     def attempt(self) -> Attempt:
@@ -463,6 +490,7 @@ class Execution:
         try:
             return (yield from self._converse())
         finally:
+            self.give_turn_back()
             if self.keeper is not None:
                 self.keeper.let_go()
 
@@ -480,7 +508,28 @@ class Execution:
             fired = self._advance((yield from PERFORM[type(command)](self, command)))
             if self.state.pending and not fired.commands:
                 self._advance(self._lost("the port answered for another execution"))
+            if self.state.phase not in IN_TURN:
+                self.give_turn_back()
         return self.state
+
+    def take_turn(self) -> Generator[Call, Answer[Any], None]:
+        """Wait until no other writer of this process is about to publish to the target, but not for ever."""
+        waited = 0.0
+        while self.turns is not None and not self.has_turn:
+            if self.turns.take(self.attempt.target):
+                self.has_turn = True
+            elif waited >= OWN_TURN_LONGEST or self.interruption() is not None:
+                return
+            else:
+                yield from pause(OWN_TURN_PAUSE)
+                waited += OWN_TURN_PAUSE
+
+    def give_turn_back(self) -> None:
+        """Let the next writer of this process go on, if it was our turn."""
+        if self.has_turn:
+            assert self.turns is not None
+            self.has_turn = False
+            self.turns.give_back(self.attempt.target)
 
     def interruption(self) -> Event | None:
         """Return what came from outside, if anything did."""

@@ -32,7 +32,7 @@ from typing import (
     get_type_hints,
 )
 
-from attrs import Attribute, fields, resolve_types
+from attrs import NOTHING, fields, resolve_types
 
 from perago_core.answers import Done
 from perago_core.contract import is_list, is_object
@@ -48,6 +48,8 @@ SCHEMA = 1
 Json: TypeAlias = Any
 V = TypeVar("V", bound=Value)
 
+#: What JSON holds as it is. Their kinds, such as enums that are texts, are not.
+_ATOMS = frozenset({str, int, bool, type(None)})
 _MACHINES = {"attempt": "ATTEMPT", "policy": "POLICY", "lease": "LEASE", "recovery": "RECOVERY"}
 #: What machines and conversations are made of, as opposed to what they know and say. A state is read by its machine.
 _NOT_STORED = ("perago_core.calls", "perago_core.machine.engine", "perago_core.machine.rows")
@@ -92,11 +94,15 @@ def load(data: Json, kind: type[V]) -> V:
 
 def plain(value: object) -> Json:
     """Return a value as what JSON can hold, without the schema version."""
+    if type(value) in _ATOMS:  # nearly all there is, and each step of an attempt is written
+        return value
     if _is_state(value):
         return _plain_state(value)
     if isinstance(value, Value):
-        own = {each.name: plain(getattr(value, each.name)) for each in fields(type(value)) if _is_written(each, value)}
-        return {"type": tag(type(value)), **own}
+        written: Any = _written  # a class has a hash, which is all that a cache asks for
+        kind, own = written(type(value))
+        found = {name: getattr(value, name) for name in own}
+        return {"type": kind, **{name: plain(each) for name, each in found.items() if each != own[name]}}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
@@ -108,9 +114,11 @@ def plain(value: object) -> Json:
     return _fail(f"a {type(value).__name__} has no place in a stored value")
 
 
-def _is_written(field: Attribute[Any], value: Value) -> bool:
-    declared = field.metadata.get("declared", False)
-    return field.init and not (declared and getattr(value, field.name) == field.default)
+@cache
+def _written(kind: type[Value]) -> tuple[str, Mapping[str, object]]:
+    """Return the tag of a type, and its fields, each with the value that is not written."""
+    own = [each for each in fields(kind) if each.init]
+    return tag(kind), {each.name: each.default if each.metadata.get("declared") else NOTHING for each in own}
 
 
 def _plain_float(value: float) -> Json:

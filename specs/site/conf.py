@@ -77,8 +77,8 @@ NAVIGATION = {
     "Specs": [
         "specs/README",
         *(f"specs/{name}" for name in ("protocol", "ladder", "wide", "clauses", "properties")),
-        *(f"specs/{name}" for name in ("windows", "cost", "mutants", "ablation")),
-        *(f"specs/{name}" for name in ("cluster", "kill-matrix", "kill-matrix-bucket", "kill-matrix-lakefs", "wrong-answers")),
+        *(f"specs/{name}" for name in ("windows", "cost", "mutants", "ablation", "cluster")),
+        *(f"specs/{name}" for name in ("kill-matrix", "kill-matrix-bucket", "kill-matrix-lakefs", "wrong-answers")),
         *(f"specs/{name}" for name in ("evidence", "security", "tla/README", "migration")),
         "specs/adr/README",
     ],

@@ -142,7 +142,7 @@ def main() -> None:
 
 def on_spark() -> None:
     """Write, read and run campaigns on Spark, in processes of their own: each starts a Java with its own settings."""
-    for module in ("spark_writing", "spark_lakefs", "campaign"):
+    for module in ("spark_writing", "spark_gates", "spark_stream", "spark_tables", "spark_lakefs", "campaign"):
         subprocess.run([sys.executable, "-m", f"tests.bench.{module}"], check=True)  # noqa: S603  our own
 
 

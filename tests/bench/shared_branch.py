@@ -29,6 +29,8 @@ from perago_core.ports import Sink, Store
 from perago_core.results import Failed
 from perago_core.values import Backing, CommitRef, Scope, Target, TaskStatus
 from perago_local.git.store import GitStore
+from perago_worker.folders.transfer import Direct
+from perago_worker.runtime.turns import ProcessTurns
 from tests.bench.git_store import publish_with_git
 from tests.bench.lakefs_others import others
 from tests.conformance.implementations.git import GitHarness
@@ -44,9 +46,11 @@ _TRIES = 50
 
 
 class Written(Body):
-    """A body whose files are put and then linked, as every store's sink can."""
+    """A body whose files are sent as a worker sends them: in one request where the sink can, else put and linked."""
 
-    def upload(self, _attempt: Attempt, sink: Sink) -> Answer[None]:
+    def upload(self, attempt: Attempt, sink: Sink) -> Answer[None]:
+        if isinstance(sink, Direct):
+            return super().upload(attempt, sink)
         return sink.link(tuple(done(sink.put(path, BytesIO(data))) for path, data in self.files.items()))
 
 
@@ -60,6 +64,7 @@ class Writers:
     backing: Backing
     orchestrator: ToldOrchestrator = field(factory=ToldOrchestrator)
     refused: Counter[str] = field(factory=Counter[str])
+    turns: ProcessTurns = field(factory=ProcessTurns)
 
     def publish_all(self) -> float:
         """Let each publish its share, all at once, and give publications a second."""
@@ -81,7 +86,8 @@ class Writers:
             number += 1
             attempt = Attempt(
                 workflow_id="wf",
-                task_id=f"{task}-{number}",
+                # An id that a staging name can hold: of another one nobody knows whether its task has ended.
+                task_id=f"{task.replace('/', '-')}-{number}",
                 retry_count=number - 1,
                 logical_task=task,
                 number=number,
@@ -94,7 +100,7 @@ class Writers:
             orchestrator.assign(attempt)
             until = time.monotonic() + _LONG
             ports = Ports(store=self.store, clock=MachineClock(), **ports_of)
-            result = drive(attempt, ports, attempt_until=lambda: until).result  # noqa: B023  over before the next one
+            result = drive(attempt, ports, attempt_until=lambda: until, turns=self.turns).result  # noqa: B023  over before the next one
             if isinstance(result, Completed):
                 return result.ref
             assert isinstance(result, Failed), result
@@ -108,7 +114,8 @@ def _staged(scene: Scene, number: int) -> Target:
     """Stage one file on a branch, as anybody does."""
     branch = Target(scene.target.repository, f"raw-{number}")
     scene.stranger.create_branch(branch, scene.target.branch)
-    scene.stranger.commits(branch, {f"w{number % WRITERS}/file": token_hex(8).encode()})
+    # A path of its own: all of them begin at one commit, where who writes the same again would conflict.
+    scene.stranger.commits(branch, {f"raw{number}/file": token_hex(8).encode()})
     return branch
 
 

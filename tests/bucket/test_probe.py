@@ -17,10 +17,15 @@ from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySett
 from perago_core.policy.messages import Capability
 from perago_core.values import Backing
 from perago_simulation.ports import SimulatedWorld
+from perago_worker.config.load import load
+from perago_worker.ops.doctor import examine
+from perago_worker.runtime import bootstrap
+from perago_worker.stack import open_stack
 from tests.support.bucket.harness import connection_to
 from tests.support.servers.buckets import BucketServer, VersityGW
 from tests.support.servers.faulty_proxy import LOSE_REQUEST, FaultyProxy, Handling, Request, Script, always, when
 from tests.support.servers.moto import Moto
+from tests.worker.projects import new_project
 
 pytestmark = pytest.mark.servers
 
@@ -178,3 +183,30 @@ def test_a_cluster_decides_by_what_the_bucket_does(
         assert found.backing is decided
         waited = world.clock().now()
         assert (waited > 0) is (probes > 1), "whoever asks again waits in between"
+
+
+@pytest.mark.parametrize(
+    ("script", "fix"),
+    [
+        (always(without("if-match", "if-none-match")), "a lease does not replace conditional writes here"),
+        (UNAVAILABLE, "start it, or correct its address and keys"),
+    ],
+    ids=["ignored", "silent"],
+)
+def test_who_has_a_bucket_without_conditions_is_told_that_a_lease_is_no_substitute(
+    proxy: FaultyProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture, script: Script, fix: str
+) -> None:
+    """The ladder's line *no conditions* says what is lost. ``auto`` goes on with leases, as it is asked, and warns."""
+    with new_project(tmp_path / "project") as project:
+        place = connection(proxy)
+        store = {"kind": "bucket", "url": place.url, "endpoint": proxy.url, "access_key": "k", "secret_key": "s"}
+        settings = load(project.folder, {"store": store}, {})
+        proxy.script = script
+        (found,) = (each for each in examine(settings, dict) if each.what == "store")
+        assert not found.fine
+        assert fix in found.fix
+        if script is not UNAVAILABLE:
+            node = bootstrap.settle_policy(open_stack(settings), settings, "me")
+            assert node.backing is Backing.LOCKED
+            assert fix in caplog.text
+        proxy.script = always(Handling())

@@ -46,6 +46,8 @@ ABREAST = int(os.environ.get("PERAGO_ADOPTION_ABREAST", "4" if FULL else "1"))
 #: Seconds of silence after which a task is given up: a machine that is busy with other tests is slow.
 PATIENCE = 6 if FULL else 10
 _FILE = "tests/conductor/test_adoption.py"
+#: Why twins failed on the way.
+BURNT: list[str] = []
 
 TASKS = '''
 """A task that leaves a line outside its workspace each time its body runs."""
@@ -258,8 +260,10 @@ def _twins(site: Site, number: int) -> None:
     assert len(completed) == 2
     assert refs == {site.head()}
     assert site.parents(site.head()) == (before,)
-    burnt = [each.get("reasonForIncompletion") for each in ended if each["status"].startswith("FAILED")]
-    assert not burnt, "a twin burnt an attempt"
+    burnt = [each.get("reasonForIncompletion", "") for each in ended if each["status"].startswith("FAILED")]
+    # Known (specs/adr/0044): its name was dropped by the newer twin before it had staged all. It is tried again.
+    assert all(each.startswith("staging-failed") for each in burnt), f"a twin burnt an attempt: {burnt}"
+    BURNT.extend(burnt)
 
 
 @pytest.mark.clause("S-41")
@@ -275,5 +279,6 @@ def test_a_step_scheduled_twice_is_completed_twice_with_one_commit(
             _abreast(site.branches(stranger, count), _twins)
     note_count(
         f"{_FILE}::a_step_scheduled_twice",
-        f"{ROUNDS} steps scheduled twice on lakeFS and Conductor: {ROUNDS} workflows COMPLETED, one commit each",
+        f"{ROUNDS} steps scheduled twice on lakeFS and Conductor: {ROUNDS} workflows COMPLETED, one commit each; "
+        f"{len(BURNT)} attempt(s) failed on the way, their name dropped by the newer twin while they staged",
     )

@@ -80,12 +80,12 @@ def names(world: World) -> tuple[str, ...]:
 @sharing
 def test_what_nobody_accepted_is_undone_by_a_commit_onto_the_head_and_everybody_goes_on(backing: Backing) -> None:
     world, published = abandoned(backing)
-    assert run(unaccepted(TARGET), world.ports()) == Done(Unaccepted(published, RIGHT))
+    assert run(unaccepted(TARGET), world.ports()) == Done((Unaccepted(published, RIGHT),))
     done = reverting(world, published)
     assert done == Done(world.branch_head())
     assert world.history() == [world.branch_head(), published.ref, INPUT]
     assert set(files(world)) == {"data"}
-    assert run(unaccepted(TARGET), world.ports()) == Done(None)
+    assert run(unaccepted(TARGET), world.ports()) == Done(())
     assert names(world) == ()
     before = world.clock().now()
     ref = completed(drive(attempt_of(world, "left", backing=backing), world.ports()))
@@ -337,7 +337,7 @@ def test_a_look_that_goes_unanswered_has_not_found_nothing(method: str) -> None:
 def test_a_branch_that_is_missing_or_dirty_is_left_alone() -> None:
     world, published = abandoned()
     missing = Answering(world.store(), "head", lambda *_: Done(None))
-    assert run(unaccepted(TARGET), ports_with(world, store=missing)) == Done(None)
+    assert run(unaccepted(TARGET), ports_with(world, store=missing)) == Done(())
     assert isinstance(reverting(world, published, store=missing), NotDone)
 
     def soiled(given: Answer[Any], *_asked: object) -> Answer[Any]:
@@ -370,9 +370,9 @@ def test_what_goes_on_was_accepted_or_is_forgotten_stays() -> None:
     world.give_up_open_tasks("right")
     found = run(unaccepted(TARGET), world.ports())
     assert isinstance(found, Done)
-    assert found.value is not None
-    assert found.value.stays == "workflow wf-1 goes on, and may adopt it"
-    assert reverting(world, published) == NotDone(found.value.stays)
+    (seen,) = found.value
+    assert seen.stays == "workflow wf-1 goes on, and may adopt it"
+    assert reverting(world, published) == NotDone(seen.stays)
     end(world)
     forgotten = ports_with(world, orchestrator=Answering(world.orchestrator(), "reload", lambda *_: Done(None)))
     answer = run(revert(TARGET, published, RIGHT, "recovery"), forgotten)
@@ -390,10 +390,10 @@ def test_what_a_task_without_a_scope_has_left_is_its_intents_matter() -> None:
     world = World()
     world.crash(world.attempt(1, Backing.ATOMIC), "orchestrator.report.before")
     world.orchestrator().workflow("wf-1").running = False
-    assert run(unaccepted(TARGET), world.ports()) == Done(None)
+    assert run(unaccepted(TARGET), world.ports()) == Done(())
     strange = World()
     strange.stranger(TARGET).commit({"person": b"p"})
-    assert run(unaccepted(TARGET), strange.ports()) == Done(None)
+    assert run(unaccepted(TARGET), strange.ports()) == Done(())
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve, field
 
 from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.attempt.messages import AttemptLost
-from perago_core.attempt.run import TURN_LONGEST
+from perago_core.attempt.run import OWN_TURN_LONGEST, TURN_LONGEST
 from perago_core.driver import drive, run
 from perago_core.failpoints import Failpoint
 from perago_core.landed import above, landed
@@ -18,7 +18,7 @@ from perago_core.names import commit_message, task_in
 from perago_core.ports import FARTHEST
 from perago_core.results import Classification, Completed, Failed, FailedTerminally, Outcome
 from perago_core.sharing import begin_at, newest_accepted
-from perago_core.values import Attempt, Backing, Commit, CommitRef, Landed, OnConflict, Scope
+from perago_core.values import Attempt, Backing, Commit, CommitRef, Landed, OnConflict, Scope, Target
 from perago_simulation.ports import Body
 from tests.core.world import INPUT, TARGET, Answering, CrashError, World, changes_nothing, ports_with
 
@@ -156,6 +156,76 @@ def test_who_waits_stops_when_its_attempt_is_lost_or_out_of_time() -> None:
     killed(world, "right")
     until = world.clock().now() + 1.0
     assert refused(drive(mine, world.ports(), attempt_until=lambda: until)) is Classification.UNACCEPTED_IN_THE_WAY
+
+
+@define
+class Turns:
+    """Turns of one process; ``others``: how often somebody else has it when it is tried for."""
+
+    others: int = 0
+    told: list[str] = field(factory=list[str])
+
+    def take(self, target: Target) -> bool:
+        assert target == TARGET
+        self.others -= 1
+        self.told.append("waits" if self.others >= 0 else "takes")
+        return self.others < 0
+
+    def give_back(self, target: Target) -> None:
+        assert target == TARGET
+        self.told.append("gives back")
+
+    def reached(self, point: Failpoint) -> None:
+        if str(point) in {"store.head.before", "store.publish.before", "orchestrator.report.after"}:
+            self.told.append(str(point))
+
+
+@sharing
+def test_writers_of_one_process_publish_in_turn_and_the_turn_ends_with_the_report(backing: Backing) -> None:
+    world, turns = World(), Turns(others=2)
+    mine = attempt_of(world, "left", backing=backing)
+    outcome = drive(mine, world.ports(reached=turns.reached), turns=turns)
+    completed(outcome)
+    looked = turns.told.index("waits")
+    sent = ["store.head.before", "store.publish.before", "orchestrator.report.after", "gives back"]
+    assert turns.told[looked:] == ["waits", "waits", "takes", *sent]
+
+
+def test_a_turn_that_does_not_come_is_not_waited_for_and_was_nobodys_to_give_back() -> None:
+    world, turns = World(), Turns(others=10**6)
+    mine = attempt_of(world, "left")
+    before = world.clock().now()
+    completed(drive(mine, world.ports(), turns=turns))
+    assert OWN_TURN_LONGEST <= world.clock().now() - before < 2 * OWN_TURN_LONGEST
+    assert "gives back" not in turns.told
+
+
+def test_the_turn_is_left_to_others_while_an_unaccepted_publication_is_waited_for() -> None:
+    """The attempt that is going to adopt it may be of this very process, and need the turn."""
+    world, turns = World(), Turns()
+    mine = attempt_of(world, "left")
+    killed(world, "right")
+    ours: list[Outcome] = []
+
+    def finish() -> None:
+        assert turns.told[-2:] == ["gives back", "takes"]
+        ours.append(drive(attempt_of(world, "right", 2), world.ports()))
+
+    completed(drive(mine, world.ports(reached=once("store.since.before", finish, at=3)), turns=turns))
+    assert ours[0].adopted
+    assert turns.told.count("takes") == turns.told.count("gives back") > 2
+
+
+def test_a_process_that_loses_its_attempt_or_dies_gives_the_turn_back() -> None:
+    world, turns = World(), Turns()
+
+    def die() -> None:
+        raise CrashError
+
+    mine = attempt_of(world, "left")
+    with pytest.raises(CrashError):
+        drive(mine, world.ports(reached=once("store.publish.after", die)), turns=turns)
+    assert turns.told == ["takes", "gives back"]
 
 
 def test_a_refusal_that_is_not_about_the_head_is_not_tried_for_ever() -> None:

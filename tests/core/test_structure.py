@@ -158,6 +158,7 @@ ADMINISTRATION = (
     ports.ManagedStore,
     ports.Nudgeable,
     ports.ObjectCollector,
+    ports.Overwriting,
     ports.RunBranches,
     ports.SeveralTargets,
     ports.TaskWorkspace,

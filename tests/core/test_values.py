@@ -173,6 +173,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
     Scope: {
         "reads": (("raw/",), [["raw/"], "raw/", None]),
         "writes": (("clean/",), [["clean/"], "clean/", None]),
+        "apart": (("clean/",), [["clean/"], "clean/", None]),
     },
     Landed: {"commit": a(COMMIT), "touched": (("raw/a",), [["raw/a"], "raw/a", None])},
     Between: {
@@ -181,6 +182,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "owner": line(),
         "waited": seconds(0.0),
         "waited_for": line(),
+        "over": (("c1",), [["c1"], "c1", None]),
     },
     TaskSnapshot: {
         "workflow_id": text(),
@@ -207,6 +209,7 @@ SAMPLES: Mapping[type[Value], Sample] = {
         "staged": maybe_text("c1"),
         "reverts": maybe_text("c0"),
         "turn": count(),
+        "stacks": flag(value=True),
     },
     Content: {"before": text("rows"), "after": text("rows")},
     Maintained: {"parent": text("c0"), "ref": text("c1")},

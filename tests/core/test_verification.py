@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perago_core.names import commit_message
+from perago_core.names import commit_message, over_message
 from perago_core.values import Claim, Commit, CommitRef, Target
 from perago_core.verification import Accepted, Facts, Kind, judge
 
@@ -61,6 +61,13 @@ def test_results_out_of_order_are_named() -> None:
     turned = evolve(GOOD, accepted=GOOD.accepted[::-1])
     (sentence,) = judge(turned).broken
     assert sentence == "out of order: c1 was accepted after c2 and lies before it"
+
+
+def test_a_result_accepted_last_may_lie_below_one_that_says_it_was_published_above_it() -> None:
+    """It is the dead writer's, adopted later: the other one has stacked on it, and named it."""
+    above = evolve(GOOD.commits[0], message=over_message("w/two attempt 1 (two-1)", ("c1",)))
+    turned = evolve(GOOD, accepted=GOOD.accepted[::-1], commits=(above, *GOOD.commits[1:]))
+    assert judge(turned).broken == ()
 
 
 def test_who_changed_nothing_may_be_accepted_with_any_older_commit() -> None:

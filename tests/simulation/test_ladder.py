@@ -26,6 +26,7 @@ from perago_simulation.catalogue.ladder import (
     GROUPS,
     REPLACING,
     SHARED,
+    UNCONDITIONED,
     UNREACHED,
     Rung,
     fired,
@@ -196,14 +197,24 @@ def test_where_retries_replace_a_stranger_or_another_workflow_beside_may_lose_a_
     assert losing == {"soft", "conditional, replacing"}
 
 
+def test_a_lease_over_a_bucket_without_conditions_keeps_neither_what_was_accepted_nor_a_stranger_s_commit() -> None:
+    """So it is a line with holes, and no promise; where nobody dies and no stranger comes, it holds."""
+    found = {(environment, clause) for backing, environment, clause in told() if backing == "locked, no conditions"}
+    dying = {("retries after crashes", "S-01"), ("foreign writer", "S-01"), ("foreign writer", "S-15")}
+    assert dying < found
+    assert "duplicate delivery" not in {environment for environment, _ in found}
+
+
 def test_workflows_that_share_a_branch_keep_every_promise_but_two_that_people_break() -> None:
     """S-42, S-43 and all others: with a crash, a lost answer, a stranger, a step scheduled twice (decision 73).
 
-    Who reruns an accepted task takes its acceptance back; what nobody tries again keeps the next one waiting.
+    Who reruns an accepted task takes its acceptance back; what nobody tries again keeps the next one waiting, unless it
+    stacks (decision 78).
     """
     found = {hole for hole in told() if hole[1] in SHARED}
     assert {backing for backing, *_ in found} == {each.value for each in SHARING}
-    assert {tuple(hole) for _, *hole in found} == {("shared, rerun", "S-03"), ("shared, terminated", "L-02b")}
+    reruns = {("shared, rerun", "S-03"), ("stacked, rerun", "S-03")}
+    assert {tuple(hole) for _, *hole in found} == {*reruns, ("shared, terminated", "L-02b")}
 
 
 def test_the_ledger_changes_no_verdict() -> None:
@@ -243,7 +254,7 @@ def test_readme_and_ladder_say_how_much_is_explored(explored: Sequence[Rung]) ->
 def test_the_ladder_has_a_line_for_every_backing_and_environment() -> None:
     assert page().keys() == {(named(of), name) for name, of in rungs()}
     alone = len(Backing) * len(ENVIRONMENTS) + (len(Backing) - 1) * len(REPLACING)
-    assert len(page()) == alone + len(SHARING) * len(SHARED)
+    assert len(page()) == alone + len(SHARING) * len(SHARED) + len(UNCONDITIONED)
 
 
 def test_what_is_drawn_has_every_environment_and_in_time_every_line() -> None:

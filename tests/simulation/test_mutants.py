@@ -6,13 +6,18 @@ import pytest
 
 from perago_core.attempt import ATTEMPT
 from perago_core.values import Backing
-from perago_simulation.explore.first_violation import STUCK
-from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, mutants, noticed_in, settings_of
+from perago_simulation.explore.first_violation import STUCK, first_violation
+from perago_simulation.explore.known_graph import first_otherwise, known_graph
+from perago_simulation.explore.search import explore
+from perago_simulation.mutants.kills import ENVIRONMENTS, baseline, mutants, noticed_in, possible_mutants, settings_of
 from perago_simulation.mutants.page import MutantOutcome, examine, kills, mutant_table
 from perago_simulation.mutants.survivors import REASONS
 from perago_simulation.mutants.tables import attempts, objection
 from perago_simulation.properties.order import broken_clauses
 from perago_simulation.properties.register import JUDGED
+from perago_simulation.properties.safety import Property, When
+from perago_simulation.runs.schedule import WorldCache, follow
+from perago_simulation.world.model import Model
 from perago_simulation.world.settings import setting
 
 #: What the production table is known to break in these small worlds; nothing else, anywhere. See specs/residuals.json.
@@ -70,6 +75,50 @@ def test_a_machine_that_gives_up_is_noticed() -> None:
     found = noticed_in(mutants()["reported first"], setting(Backing.SOFT, **ENVIRONMENTS["stranger"]))
     assert found is not None
     assert found.property in {STUCK, "S-01"}
+
+
+@pytest.mark.parametrize(
+    ("identity", "backing", "name"),
+    [
+        # Wrong where it leads, in what it learns, in what it asks for; given up; and one that nobody notices.
+        ("no REVOCATION", Backing.CONDITIONAL, "crash"),
+        ("no owner rule", Backing.ATOMIC, "retry"),
+        ("no-ops unseen", Backing.CONDITIONAL, "twins"),
+        ("reported first", Backing.ATOMIC, "stranger"),
+        ("reads not counted", Backing.ATOMIC, "shared, crossed"),
+        ("lease always released", Backing.LOCKED, "crash"),
+        # Not only its table is another one.
+        ("hollow barrier", Backing.CONDITIONAL, "crash"),
+        ("eager collector", Backing.ATOMIC, "alone"),
+    ],
+)
+def test_what_is_found_beside_the_known_graph_is_what_exploring_everything_finds(
+    identity: str, backing: Backing, name: str
+) -> None:
+    mutant, of = possible_mutants()[identity], setting(backing, **ENVIRONMENTS[name])
+    whole = explore(mutant.make(of), JUDGED) if identity != "reported first" else None
+    beside = first_otherwise(mutant.make(of), of, JUDGED)
+    first = first_violation(mutant.make(of), JUDGED)
+    if beside is None or first is None:
+        assert (beside, first) == (None, None)
+        assert whole is not None
+        assert whole.violations == ()
+        return
+    assert (beside.property, len(beside.trace)) == (first.property, len(first.trace))
+    assert follow(WorldCache(mutant.make(of), JUDGED), beside.trace) is not None
+    if whole is not None:
+        assert len(beside.trace) == min(whole.broken().values())
+
+
+def test_only_what_a_wrong_table_does_otherwise_is_looked_at_anew() -> None:
+    """Of the worlds that the right table comes to, none is judged; a table that is the same comes to nothing else."""
+    of = setting(Backing.CONDITIONAL, **ENVIRONMENTS["crash"])
+    nothing_holds = Property("X", "nothing holds", When.ALWAYS, lambda _setting, _world: "it does not")
+    assert first_otherwise(Model(of, attempts()), of, [nothing_holds]) is None
+    found = first_otherwise(possible_mutants()["no REVOCATION"].make(of), of, [nothing_holds])
+    assert found is not None
+    assert not known_graph(of).differences(Model(of, attempts()))
+    assert 0 < len(known_graph(of).differences(possible_mutants()["no REVOCATION"].make(of))) < 20
 
 
 def test_the_table_names_the_noticed_and_the_survivors() -> None:

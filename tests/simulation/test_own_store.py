@@ -113,14 +113,24 @@ def test_a_preset_answers_with_a_backing_and_says_by_which_calls(name: str) -> N
     assert f"{name}: {PRESETS[name].says}" in shown.stdout
 
 
-def test_a_bucket_without_conditions_loses_what_a_workflow_ended_with_also_under_a_lease() -> None:
-    """It gets a row with its holes, and no promise: what is late when the lease is lost lands all the same."""
+def test_a_bucket_without_conditions_loses_what_was_accepted_also_under_a_lease() -> None:
+    """It gets a row with its holes, and no promise: what is late when the lease is lost overwrites what came since."""
     asked = ["ladder", "--store-can", "s3-without-conditions", "--backing", "locked"]
     shown = CliRunner().invoke(app, [*asked, "--environment", "foreign writer"], env={"COLUMNS": "200"}).stdout
+    assert "Not `locked`: it lacks swap" in shown
     assert "Not `locked`: it lacks revocable_names" in shown
     assert "Not `locked`: it lacks barrier" in shown
-    assert "Lost in 1 of 1: S-02b, a finished workflow ends with its own result" in shown
+    assert "Lost in 1 of 1: S-01, every accepted result stays on the branch" in shown
+    assert "Lost in 1 of 1: S-15, a stranger's commit stays on the branch (soonest in 19 moves)" in shown
     assert not {"S-02", "S-02b", "S-04b", "S-30"} & kept(shown)
+
+
+def test_a_store_that_swaps_keeps_under_the_same_lease_what_one_that_overwrites_loses() -> None:
+    """The only difference: an update that had begun when the branch moved begins again, or lands on what it read."""
+    asked = ["ladder", "--environment", "foreign writer", "--backing", "locked", "--store-can"]
+    swaps = CliRunner().invoke(app, [*asked, "s3-without-conditions,no-overwrites"], env={"COLUMNS": "200"}).stdout
+    assert {"S-01", "S-15"} <= kept(swaps)
+    assert "lacks swap" not in swaps
 
 
 def test_flags_after_a_preset_are_added_to_it_and_two_stores_are_refused() -> None:
@@ -152,7 +162,8 @@ def test_a_store_that_is_not_there_is_named_with_what_is(name: str, says: str) -
 # ---- What a user gets on his own store: by its flags, and by exploring (architecture 5).
 
 
-FLAGS = tuple(each.name for each in fields(Capabilities))
+#: What a store can do; that it overwrites is no ability.
+FLAGS = tuple(each.name for each in fields(Capabilities) if each.name != "overwrites")
 NOTHING = Capabilities(**dict.fromkeys(FLAGS, False))
 by_backing = pytest.mark.parametrize("backing", list(Backing), ids=lambda each: each.value)
 

@@ -13,7 +13,7 @@ from perago_core.answers import Done
 from perago_core.calls import Talk, call
 from perago_core.plan import Condition, PublishPlan
 from perago_core.ports import Store
-from perago_core.values import Backing, Claim, Commit, CommitRef, Head
+from perago_core.values import Backing, Claim, Commit, CommitRef
 from perago_simulation.explore.search import explore
 from perago_simulation.properties.liveness import heal
 from perago_simulation.properties.register import JUDGED
@@ -77,9 +77,9 @@ def _without_the_name(plan: PublishPlan) -> PublishPlan:
     return evolve(plan, name=None)
 
 
-def _planning(change: Callable[[PublishPlan], PublishPlan]) -> Callable[[Claim, Head, str], PublishPlan]:
+def _planning(change: Callable[[PublishPlan], PublishPlan]) -> Callable[..., PublishPlan]:
     plan_of = fence.revert
-    return lambda claim, head, name: change(plan_of(claim, head, name))
+    return lambda *given: change(plan_of(*given))
 
 
 def _unobserved(commit: Commit, claim: Claim, name: str) -> Talk[CommitRef]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from perago_spark import BodyFailure, Returned, SparkDatasets, in_range, unique
+from perago_spark.tables.kinds import TABLES
 from perago_worker.spark import call as call_task
 from tests.spark.faults import Marks, Striking
 
@@ -170,8 +171,8 @@ def writes_rows(ws: SparkDatasets, params: dict[str, Any]) -> object:
     if params["via"] != "arrow":
         struck = Striking(params["fault"], Marks(Path(params["marks"])))
         frame = cast("Any", frame).mapInArrow(struck.__call__, frame.schema)
-    if params["via"] == "delta":
-        return {"rows": ws.write("orders", frame, format="delta", mode=params["mode"]).rows}
+    if params["via"] in TABLES:
+        return {"rows": ws.write("orders", frame, format=params["via"], mode=params["mode"]).rows}
     written = ws.write("orders", frame, via=params["via"], mode=params["mode"])
     return {"rows": written.rows}
 

@@ -31,7 +31,7 @@ from perago_spark import (
     row_count_drift,
     unique,
 )
-from perago_spark.api.gates import Counts, verdicts
+from perago_spark.api.gates import Checks, Counts
 from perago_worker.ops.failed import failed_gates, forget_failed, keep_with, kept_commits
 from perago_worker.stack import Stack
 from tests.spark.lake import Lake, TaskRunner, datasets, done
@@ -174,7 +174,7 @@ def test_a_missing_value_among_accepted_ones_accepts_no_other(runner: TaskRunner
 
 
 def test_a_gate_whose_figure_is_not_there_is_not_met() -> None:
-    [verdict] = verdicts([not_null("id")], {}, Counts(0, 1, 1))
+    [verdict] = Checks.counting([not_null("id")]).verdicts({}, Counts(0, 1, 1))
     assert verdict.objection == "no number of row(s) without a value"
 
 

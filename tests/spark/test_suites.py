@@ -99,10 +99,11 @@ def ours(
     """Judge all suites by their gates, in one pass over the rows."""
     gates = {name: gates_of([each], KINDS) for name, each in suites.items()}
     every = tuple(each for several in gates.values() for each in several)
-    watched = gate.with_columns(frame_of(spark, rows), every, datasets(spark, lake, lake.head))
-    figures = watched.agg(*(each.alias(name) for name, each in gate.figures(every).items())).first()
+    checks = gate.Checks.counting(every)
+    watched = checks.prepared(frame_of(spark, rows), datasets(spark, lake, lake.head), "unmet")
+    figures = watched.agg(*(each.alias(name) for name, each in checks.figures().items())).first()
     assert figures is not None
-    found = iter(gate.verdicts(every, figures.asDict(), gate.Counts(0, len(rows), len(rows))))
+    found = iter(checks.verdicts(figures.asDict(), gate.Counts(0, len(rows), len(rows))))
     judged = {name: [next(found).passed for _ in several] for name, several in gates.items()}
     return {name: all(several) for name, several in judged.items()}
 

@@ -82,6 +82,6 @@ def test_packages_that_do_not_come_in_time_fail_the_run_in_one_line(
     monkeypatch.setattr("venv.create", nothing)
     monkeypatch.setattr("subprocess.run", too_slow)
     with pytest.raises(
-        SystemExit, match=r"error: expected pip to install spark-4\.0\.txt within 600 s; found it at work"
+        SystemExit, match=r"error: expected uv to install spark-4\.0\.txt within 600 s; found it at work"
     ):
         versions.command("4.0")

@@ -76,4 +76,6 @@ def harness(lake: Lake, bodies: WarmBodies, tmp_path: Path) -> TableHarness:
 
     tasks = {"writes_rows": SparkTask("writes_rows", prefix="sales/", timeout=240.0)}
     (tmp_path / "marks").mkdir()
-    return TableHarness(lake, SparkWorkspace(lake.store, tasks, bodies), bodies, Marks(tmp_path / "marks"))
+    made = TableHarness(lake, SparkWorkspace(lake.store, tasks, bodies), bodies, Marks(tmp_path / "marks"))
+    made.kind = "iceberg" if version("pyspark").startswith("4.1.") else "delta"
+    return made

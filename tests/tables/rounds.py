@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from attrs import define
 
 from tests.spark.fault_harness import ROWS, FaultHarness
 from tests.spark.lake import done
-from tests.tables.reading import checked_out, read_by_deltalake
+from tests.tables.reading import checked_out, read_by_deltalake, read_by_pyiceberg
 
 
 @define
 class TableHarness(FaultHarness):
     """One table on one lake, written again in every round."""
+
+    kind: Literal["delta", "iceberg"] = "delta"
 
     def next_round(self) -> None:
         """Begin anew on what is published now."""
@@ -25,5 +29,8 @@ class TableHarness(FaultHarness):
         assert head.parents == (self.before,)
         assert self.lake.stagings() == ()
         folder = checked_out(self.lake, head.ref, self.marks.folder.parent / "checked-out" / str(head.ref))
-        ((_, rows),) = read_by_deltalake(folder / "sales" / "orders")
+        if self.kind == "delta":
+            ((_, rows),) = read_by_deltalake(folder / "sales" / "orders")
+        else:
+            rows = read_by_pyiceberg(folder, "sales/orders")
         assert (len(rows), len({each["id"] for each in rows})) == (ROWS, ROWS)

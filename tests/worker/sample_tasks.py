@@ -541,15 +541,6 @@ def verdict_deep(workspace: Path) -> None:
     _forge(workspace, '{"output": "' + "[" * 200_000 + '"}')
 
 
-@task(name="pipes-for-input", workspace=Workspace(prefix="data"))
-def pipes_for_input(workspace: Path) -> None:
-    """Change a file without its size, and put pipes where the worker keeps what it was."""
-    (workspace / "a.txt").write_text("ALPHA")
-    for original in (workspace.parent / "input").iterdir():
-        original.unlink()
-        os.mkfifo(original)
-
-
 @task(name="nan-result")
 def nan_result() -> dict[str, float]:
     return {"share": float("nan")}

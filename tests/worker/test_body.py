@@ -27,7 +27,7 @@ from perago_worker.bodies.pool import Bodies, TemplateError
 from perago_worker.bodies.process import End, Running, as_text
 from perago_worker.bodies.spec import Spec
 from perago_worker.bodies.verdict import BodyFailure, Succeeded
-from tests.worker.support import FILES, TASKS, Bench, Ran, given, processes_with
+from tests.worker.support import TASKS, Bench, given, processes_with
 
 
 def spec(folder: Path, task: str, params: str = "{}", module: str = TASKS, **more: object) -> Spec:
@@ -193,17 +193,6 @@ def test_a_body_whose_processes_cannot_be_ended_has_failed(tmp_path: Path) -> No
     assert "left processes behind that could not be ended" in end.reason
     assert bodies.start(spec(tmp_path, "write")).wait(lambda _note: None) == Succeeded('{"rows":1}')
     bodies.close()
-
-
-def test_a_body_that_leaves_pipes_for_the_worker_to_read_is_not_waited_for(bench: Bench) -> None:
-    """Counterexample, seen: they stood where the worker keeps the input to compare with, and it waited for ever."""
-    ended: list[Ran] = []
-    running = threading.Thread(target=lambda: ended.append(bench.run("pipes-for-input")), daemon=True)
-    running.start()
-    running.join(60)
-    assert ended, "the worker waits for somebody to write into a pipe"
-    assert isinstance(ended[0].result, Completed), ended[0].result
-    assert ended[0].files == {**FILES, "data/a.txt": b"ALPHA", "data/b.txt": b"beta"}
 
 
 def test_a_stopped_body_is_woken_so_that_it_can_leave_in_order(bench: Bench) -> None:

@@ -15,8 +15,9 @@ from perago_core.results import Completed, Failed, Outcome
 from perago_core.values import CommitRef
 from perago_core.verification import Kind
 from perago_worker.config.load import load
-from perago_worker.ops.revert import TRIES, Reverter, look, revert_unaccepted, shared_targets
+from perago_worker.ops.revert import TRIES, Looked, Reverter, look, revert_unaccepted, shared_targets
 from perago_worker.ops.verify import verify
+from perago_worker.stack import Stack
 from tests.worker.embedded import Died, Embedded, Faulty, always, embedded
 from tests.worker.isolated import files
 from tests.worker.projects import MAIN
@@ -47,6 +48,12 @@ def _left_behind(worker: Embedded, text: str = "killed") -> tuple[str, CommitRef
     workflow, published = _killed(worker, text)
     assert worker.project.perago("cancel", workflow).code == 0
     return workflow, published
+
+
+def _reverted(stack: Stack) -> Looked:
+    """Revert the only publication that nobody accepted."""
+    (looked,) = revert_unaccepted(stack, MAIN)
+    return looked
 
 
 def _text(worker: Embedded, path: str) -> bytes | None:
@@ -80,7 +87,7 @@ def test_perago_recover_says_what_a_dead_writer_left_and_reverts_it(worker: Embe
 def test_who_looks_later_knows_that_it_was_reverted(worker: Embedded) -> None:
     workflow, published = _left_behind(worker)
     (task,) = next(view for view in worker.words.everything() if view.workflow_id == workflow).attempts
-    assert revert_unaccepted(worker.stack, MAIN).by == (by := worker.head())
+    assert _reverted(worker.stack).by == (by := worker.head())
     shown = worker.project.perago("history", "lake/main", "--json").data
     assert [each["reverted_by"] for each in shown[:2]] == [None, by]
     assert f"reverted by {by[:12]}" in worker.project.perago("history", "lake/main", width=200).out
@@ -98,9 +105,9 @@ def test_the_run_can_be_tried_again_before_and_after(worker: Embedded) -> None:
     workflow, published = _left_behind(worker)
     adopted = worker.project.perago("retry", workflow)
     assert (adopted.code, worker.head()) == (0, published), adopted.err
-    assert look(worker.stack, MAIN).found is None
+    assert look(worker.stack, MAIN) == ()
     workflow, _ = _left_behind(worker, "again")
-    assert revert_unaccepted(worker.stack, MAIN).by == worker.head()
+    assert _reverted(worker.stack).by == worker.head()
     assert _text(worker, "left/l.txt") == b"killed"
     again = worker.project.perago("retry", workflow)
     assert (again.code, _text(worker, "left/l.txt")) == (0, b"again"), again.err
@@ -165,14 +172,14 @@ def test_a_revert_that_is_refused_is_tried_again_and_then_told(worker: Embedded)
         return real(*words) if len(tried) > most else NotDone("somebody was faster")
 
     stack, most = evolve(worker.stack, store=Faulty(worker.stack.store, publish=refused)), TRIES
-    given_up = revert_unaccepted(stack, MAIN)
+    given_up = _reverted(stack)
     assert (given_up.by, given_up.trouble, given_up.blocks) == (None, "somebody was faster", True)
     assert worker.head() == published
     tried.clear()
     most = 2
-    assert revert_unaccepted(stack, MAIN).by == worker.head()
+    assert _reverted(stack).by == worker.head()
     silent = evolve(worker.stack, store=Faulty(worker.stack.store, head=always(Unknown("no answer"))))
-    assert "unknown: no answer" in look(silent, MAIN).trouble
+    assert "unknown: no answer" in look(silent, MAIN)[0].trouble
 
 
 def test_a_blocked_task_is_told_what_to_do(worker: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:

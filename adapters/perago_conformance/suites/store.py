@@ -35,6 +35,7 @@ from perago_core.answers import Answer, Done, NotDone, Unknown
 from perago_core.names import (
     EVERY,
     commit_message,
+    over_in,
     recovery_name,
     revert_message,
     run_branch,
@@ -493,6 +494,39 @@ def test_work_joins_what_others_have_published_and_the_staged_commit_shows_in_it
     assert commit.parents == (below, staged.commit)
     assert fence.verified(decision.plan, commit)
     assert contents(store.port.read("lake", published)) == {**FIRST, "data/a.txt": b"mine", "other/o.txt": b"theirs"}
+
+
+def test_work_above_unaccepted_work_says_so_in_its_commit_also_on_what_it_was_staged_on(store: StoreHarness) -> None:
+    """Who reads the branch asks about the newest publication and those that it names, and takes all else on trust."""
+    backing = strongest(store)
+    if backing not in SHARING:
+        pytest.skip("this store does not check the head in its own update")
+    ref = store.create(MAIN, FIRST)
+    dead = evolve(attempt_at(ref, backing=backing), scope=Scope((), ("data/",)))
+    published = done(store.port.publish(plan_for(store, dead, stage(store, dead, {"data/a.txt": b"dead"}))))
+    for task, base in (("a", ref), ("b", None)):
+        head = done(store.port.head(MAIN))
+        assert head is not None
+        mine = evolve(
+            attempt_at(base or head.commit.ref, backing=backing, task=f"wf/{task}", execution=f"run-{task}"),
+            scope=Scope((), (f"{task}/",), (f"{task}/",)),
+        )
+        staged = stage(store, mine, {f"{task}/x.txt": b"mine"})
+        above = done(store.port.since("lake", mine.input, head.commit.ref, (f"{task}/",)))
+        assert above is not None
+        found = Between(above, over=(published,))
+        decision = fence.decide(fence.Case(mine, staged, head, between=found))
+        assert isinstance(decision, fence.Allowed)
+        commit = done(store.port.look("lake", done(store.port.publish(decision.plan))))
+        assert commit is not None
+        assert commit.parents == (head.commit.ref, staged.commit)
+        assert over_in(commit.message) == (published,)
+        assert fence.verified(decision.plan, commit)
+        seen = done(store.port.head(MAIN))
+        assert seen is not None
+        assert over_in(seen.commit.message) == (published,)
+    there = {**FIRST, "data/a.txt": b"dead", "a/x.txt": b"mine", "b/x.txt": b"mine"}
+    assert contents(store.port.read("lake", head_of(store))) == there
 
 
 def test_a_revert_undoes_one_publication_below_others_and_nothing_that_was_changed_since(store: StoreHarness) -> None:

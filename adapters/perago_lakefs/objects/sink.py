@@ -27,8 +27,12 @@ from perago_lakefs.objects.write import Branch, change, upload
 
 
 def scratch_name(name: str) -> str:
-    """Name the scratch branch of a staging name. It has the same task and attempt in it, so it is revoked alike."""
-    return f"{name}-scratch"
+    """Name the scratch branch of a staging name. It has the same task and attempt in it, so it is revoked alike.
+
+    Not with a ``-``, after which a name says its execution. Counterexample: the execution was read as part of the task
+    id, nobody had ever heard of that task, and so every other writer of the target dropped the branch under its owner.
+    """
+    return f"{name}_scratch"
 
 
 @frozen

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pygit2
 
 from perago_core.answers import NotDoneError
+from perago_core.names import over_message
 from perago_core.plan import Condition, PlanKind, PublishPlan
 from perago_core.values import CommitRef, Target
 from perago_local.git import claims, trees
@@ -99,7 +100,7 @@ def _merged(moves: Moves, plan: PublishPlan, head: pygit2.Oid) -> pygit2.Oid:
     """Return the commit to move forward to: its only parent is the head (ST-4), or its first one, if it joins."""
     repository = moves.repository
     staged = needed(repository, plan.commit)
-    if staged.parent_ids == [head]:
+    if staged.parent_ids == [head] and not plan.over:
         return staged.id
     # The head is not what was staged on: other writers of a shared branch or maintenance came between, or under
     # ``soft`` anybody.
@@ -109,4 +110,5 @@ def _merged(moves: Moves, plan: PublishPlan, head: pygit2.Oid) -> pygit2.Oid:
         message = f"expected {plan.commit} to change {plan.target}, found nothing to merge"
         raise NotDoneError(message)
     parents = [head, staged.id] if plan.joins else [head]
-    return new_commit(repository, tree, parents, staged.message, staged.committer.name)
+    message = over_message(staged.message, plan.over)
+    return new_commit(repository, tree, parents, message, staged.committer.name)

@@ -42,7 +42,7 @@ from perago_spark.api import gates as gate
 from perago_spark.api.checks import Rows
 from perago_spark.api.columns import without
 from perago_spark.api.external import External
-from perago_spark.api.gates import Gate
+from perago_spark.api.gates import Checks
 from perago_spark.api.scope import DatasetScope
 from perago_spark.api.upsert import upsert
 from perago_spark.diagnosis.failures import explained
@@ -62,6 +62,8 @@ from perago_spark.tables.table import Table, TableWrite
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from perago_spark.format.proof import Provable
 
 _LOG: Final = logging.getLogger("perago.gate")
 #: A column, an operation and a value: ``("day", ">=", date(2024, 5, 1))``, ``("country", "in", ["de", "fr"])``.
@@ -102,6 +104,20 @@ class Written:
     changed: bool
     columns: Mapping[str, str] = field(factory=dict[str, str])
     values: Mapping[str, Any] = field(factory=dict[str, Any])
+
+
+@frozen
+class _Shape:
+    """How rows become files."""
+
+    mode: str
+    partition_by: tuple[str, ...]
+    format: str
+    via: str = "arrow"
+    merge_schema: bool = False
+    sort_by: tuple[str, ...] = ()
+    files: int = 0
+    most_rows: int | None = None
 
 
 @frozen
@@ -227,39 +243,61 @@ class SparkDatasets:
             change = TableWrite("overwrite_partitions" if dynamic else mode, tuple(partition_by), merge_schema)
             return self._write_table(name, frame, lambda table: table.write(frame, change), rows, kind=format)
         _check_choice(mode, format, via)
+        shape = _Shape(
+            mode, tuple(partition_by), format, via, merge_schema, tuple(sort_by), files, max_records_per_file
+        )
+        return self._write_rows(name, frame, shape, gates, observe, rows=rows)
+
+    def _write_rows(
+        self,
+        name: str,
+        frame: DataFrame,
+        shape: _Shape,
+        gates: Sequence[Demand],
+        observe: Mapping[str, Column] | None,
+        *,
+        rows: Rows | None = None,
+        once: bool = False,
+    ) -> Written:
+        """Write files and a seal. ``once``: the frame is computed once, so that its gates are counted at once."""
         self._refuse_maintenance(name)
         folder = self._scope.writable(name)
         columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
         demanded = gates_of(gates, columns)
         with self._writing(name):
-            by_partition = mode == "overwrite_partitions" or (
-                mode == "overwrite" and bool(partition_by) and self._is_dynamic()
+            by_partition = shape.mode == "overwrite_partitions" or (
+                shape.mode == "overwrite" and bool(shape.partition_by) and self._is_dynamic()
             )
-            if folder in self._unmet and (by_partition or mode == "append"):
+            if folder in self._unmet and (by_partition or shape.mode == "append"):
                 # What did not pass is staged, and would be published beside these rows.
                 raise DatasetError(
                     f"a write that replaces all of {name!r}, whose rows did not pass what was demanded of them",
-                    f"mode={mode!r}, which keeps some",
+                    f"mode={shape.mode!r}, which keeps some",
                     "Let the body raise, or overwrite the whole data set",
                 )
-            gated = gate.with_columns(frame, demanded, self) if demanded else frame
-            wanted = {**(observe or {}), **gate.figures(demanded)}
-            # Partitions that are what they were are not staged: nothing but Spark then knows how many rows they have.
-            observed_frame, figures = observing(gated, wanted, count=by_partition or bool(demanded))
-            observed_frame = without(observed_frame, gate.names(demanded))
             place = evolve(
-                self._place(folder, tuple(partition_by)),
+                self._place(folder, shape.partition_by),
                 by_partition=by_partition,
-                merge_schema=merge_schema,
-                format=format,
-                most_rows=self._most_rows(max_records_per_file),
+                merge_schema=shape.merge_schema,
+                format=shape.format,
+                most_rows=self._most_rows(shape.most_rows),
             )
-            spark_mode = "append" if by_partition else mode
-            shaped = _shaped(observed_frame, files, tuple(partition_by), tuple(sort_by))
-            self._save(shaped, place, spark_mode, via, is_sorted=bool(sort_by))
+            checks = Checks.counting(demanded)
+            if demanded and not once:
+                checks = Checks.proving(demanded, None if shape.via == "native" else self._provable(columns))
+            try:
+                figures = self._save(frame, place, shape, checks, observe or {})
+            except Exception as error:
+                if checks.counts or place.unmet not in str(error):
+                    raise
+                # Nothing of it was linked. Under another name, because tasks of the first may still be writing.
+                _LOG.info("%s: not all gates are met at first sight, the rows are written once more and counted", name)
+                place = evolve(place, write=self._place(folder, ()).write)
+                checks = Checks.counting(demanded)
+                figures = self._save(frame, place, shape, checks, observe or {})
             self._failed.discard(folder)
             self._unmet.add(folder)
-            written = self._outcome(name, place, spark_mode)
+            written = self._outcome(name, place, "append" if by_partition else shape.mode)
             if by_partition and not written.changed:
                 written = evolve(written, rows=figures.rows())
             if rows is not None:
@@ -268,17 +306,17 @@ class SparkDatasets:
             found = {each: values.pop(each) for each in gate.names(demanded) if each in values}
             self._written[name] = evolve(written, columns=columns, values=values)
             if demanded:
-                self._judge(name, place, demanded, found)
+                self._judge(name, place, checks, found)
             self._unmet.discard(folder)
         return self._written[name]
 
-    def _judge(self, name: str, place: WritePlace, gates: Sequence[Gate], figures: Mapping[str, Any]) -> None:
+    def _judge(self, name: str, place: WritePlace, checks: Checks, figures: Mapping[str, Any]) -> None:
         """Hold the figures against the gates, write the verdicts beside the rows, and raise if one is not met."""
         listed: tuple[Stored, ...] = value_or_raise(place.sink.list(place.folder))
         seals = [seal for each in listed if (seal := layout.seal_of(each.path)) is not None]
         before = sum(each.rows for each in dataset_of(self._scope.source, place.folder).seals)
         counts = gate.Counts(before, sum(each.rows for each in seals), self._written[name].rows)
-        found = gate.verdicts(gates, figures, counts)
+        found = checks.verdicts(figures, counts)
         for each in found:
             _LOG.info("%s: %s %s", name, each.gate, "passed" if each.passed else f"FAILED: {each.objection}")
         ours = next((str(each) for each in seals if each.write == place.write), None)
@@ -351,7 +389,9 @@ class SparkDatasets:
         format = cast("Format", layout.format_of(known.files[0].path)) if known.files else "parquet"  # noqa: A001  Spark's word
         put = upsert(before, frame, keys, merge_schema=merge_schema)
         with self._only_once(name):
-            self.write(name, put.frame, partition_by=by, format=format, gates=gates, observe=observe)
+            # What is observed of an upsert is that of its first run.
+            shape = _Shape("overwrite", tuple(by), format)
+            self._write_rows(name, put.frame, shape, gates, observe, once=True)
             put.check(name)
             written = self._written[name]
             self._written[name] = evolve(written, values={**written.values, **put.counts()})
@@ -461,7 +501,7 @@ class SparkDatasets:
                 # Rows of one partition value meet in one task, else each task writes a file of each value.
                 frame = frame.repartition(files, *by) if by else frame.coalesce(files)
                 place = evolve(self._place(folder, by), preserving=True, format=layout.format_of(before.files[0].path))
-                self._save(frame, place, "overwrite", "arrow")
+                self._put(frame, place, "overwrite", "arrow")
                 written = self._outcome(name, place, "overwrite")
             columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
             self._written[name] = evolve(written, columns=columns)
@@ -618,7 +658,36 @@ class SparkDatasets:
             write = f"{self._scope.execution}-{self._writes}"
         return WritePlace(self._scope.source, self._sink, folder, write, partition_by, compression=self._compression())
 
-    def _save(self, frame: DataFrame, place: WritePlace, mode: str, via: str, *, is_sorted: bool = False) -> None:
+    def _save(
+        self, frame: DataFrame, place: WritePlace, shape: _Shape, checks: Checks, observe: Mapping[str, Column]
+    ) -> Figures:
+        """Have Spark write the rows, and decide what can be decided on the way; return the figures it takes."""
+        gated = checks.prepared(frame, self, place.unmet)
+        # Partitions that are what they were are not staged: nothing but Spark then knows how many rows they have.
+        watched, figures = observing(gated, {**observe, **checks.figures()}, count=place.by_partition)
+        plain = without(watched, gate.names(checks.gates))
+        shaped = _shaped(plain, shape.files, place.partition_by, shape.sort_by)
+        proofs = tuple(checks.proofs.values())
+        mode = "append" if place.by_partition else shape.mode
+        self._put(shaped, evolve(place, proofs=proofs), mode, shape.via, is_sorted=bool(shape.sort_by))
+        return figures
+
+    def _provable(self, columns: Mapping[str, str]) -> Provable:
+        """Say what can be shown of columns of these types. A dot in a name means a field to Spark."""
+        from perago_spark.format.proof import Provable  # noqa: PLC0415  importable without Arrow
+
+        plain = {name: kind for name, kind in columns.items() if "." not in name and "`" not in name}
+        return Provable(plain, self._keys)
+
+    def _keys(self, name: str, key: str) -> Any | None:  # noqa: ANN401  Arrow's
+        """Return the keys of another data set, if they are few and it is no table."""
+        from perago_spark.format.reading import keys_of  # noqa: PLC0415  importable without Arrow
+
+        folder = self._scope.readable(name)
+        is_table = table_kind(self._scope.source, folder) is not None
+        return None if is_table else keys_of(self._scope.source, folder, key)
+
+    def _put(self, frame: DataFrame, place: WritePlace, mode: str, via: str, *, is_sorted: bool = False) -> None:
         """Have Spark write the frame."""
         self._activate()
         if via == "native":

@@ -11,9 +11,8 @@
         predicate("amount >= discount"),
     ])
 
-Each is a figure that Spark's ``Observation`` takes on the way (``datasets``), so no row is computed twice. ``unique``
-costs a shuffle and ``foreign_key`` a join within the same job. A missing value is the affair of ``not_null`` alone: the
-others let it pass, as constraints of SQL do.
+They are decided in the one pass that writes the rows (``Checks``). A missing value is the affair of ``not_null`` alone:
+the others let it pass, as constraints of SQL do.
 
 The verdicts are written beside the rows (``RECORD``), under the seal that names the files they are about. One that is
 not met fails the write, so nothing is published; what was staged is kept for a while, to be looked at.
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from perago_spark.api.datasets import SparkDatasets
+    from perago_spark.format.proof import Proof, Provable
 
 #: Where the verdicts on a data set stand, in its folder.
 RECORD: Final = "_gates.json"
@@ -57,6 +57,8 @@ class Counts:
 _Adds: TypeAlias = "Callable[[DataFrame, SparkDatasets, str], DataFrame]"
 #: Says of a row whether it is wrong, or how new it is, in seconds; from the name of the added column.
 _OfRow: TypeAlias = "Callable[[str], Column]"
+#: Gives the proof that there is for such columns.
+_Prove: TypeAlias = "Callable[[Provable], Proof | None]"
 #: Says what is wrong, given the figure and the counts; ``None`` if nothing is.
 _Judge: TypeAlias = Callable[[Any, Counts], str | None]
 
@@ -65,7 +67,8 @@ _Judge: TypeAlias = Callable[[Any, Counts], str | None]
 class Gate:
     """One demand. Made by the functions below.
 
-    Its figure is how many rows are so as ``of_row`` says, or with ``largest`` the largest value of it.
+    Its figure is how many rows are so as ``of_row`` says, or with ``largest`` the largest value of it. ``proof``: what
+    shows that the figure would pass, where the types of the columns allow one.
     """
 
     label: str
@@ -73,6 +76,7 @@ class Gate:
     of_row: _OfRow | None = None
     adds: _Adds | None = None
     largest: bool = False
+    proof: _Prove | None = None
 
 
 @frozen
@@ -90,7 +94,12 @@ class Verdict:
 
 def not_null(*columns: str) -> Gate:
     """Demand a value in each of these columns, in every row."""
-    return Gate(f"not_null({', '.join(columns)})", none_of("row(s) without a value"), lambda _: _has_null(columns))
+    return Gate(
+        f"not_null({', '.join(columns)})",
+        none_of("row(s) without a value"),
+        lambda _: _has_null(columns),
+        proof=lambda rows: rows.none_missing(columns),
+    )
 
 
 def unique(*columns: str) -> Gate:
@@ -106,7 +115,8 @@ def unique(*columns: str) -> Gate:
         found: Column = (_functions().col(name) > 1) & ~_has_null(columns)
         return found
 
-    return Gate(f"unique({', '.join(columns)})", none_of("row(s) that share a key"), shares, adds)
+    label = f"unique({', '.join(columns)})"
+    return Gate(label, none_of("row(s) that share a key"), shares, adds, proof=lambda rows: rows.distinct(columns))
 
 
 def in_range(column: str, least: Any = None, greatest: Any = None) -> Gate:  # noqa: ANN401  values of the column
@@ -121,7 +131,12 @@ def in_range(column: str, least: Any = None, greatest: Any = None) -> Gate:  # n
             outside = outside | (F.col(column) > greatest)
         return outside
 
-    return Gate(f"in_range({column}, {least}, {greatest})", none_of("row(s) outside"), is_outside)
+    return Gate(
+        f"in_range({column}, {least}, {greatest})",
+        none_of("row(s) outside"),
+        is_outside,
+        proof=lambda rows: rows.within(column, least, greatest),
+    )
 
 
 def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as above
@@ -131,8 +146,12 @@ def accepted_values(column: str, *values: Any) -> Gate:  # noqa: ANN401  as abov
         found: Column = ~_functions().col(column).isin(present(values))
         return found
 
-    shown = ", ".join(map(repr, values))
-    return Gate(f"accepted_values({column}, {shown})", none_of("row(s) with another value"), is_another)
+    return Gate(
+        f"accepted_values({column}, {', '.join(map(repr, values))})",
+        none_of("row(s) with another value"),
+        is_another,
+        proof=lambda rows: rows.one_of(column, present(values)),
+    )
 
 
 def foreign_key(column: str, *, of: str, key: str) -> Gate:
@@ -148,7 +167,13 @@ def foreign_key(column: str, *, of: str, key: str) -> Gate:
         found: Column = F.col(column).isNotNull() & F.col(name).isNull()
         return found
 
-    return Gate(f"foreign_key({column}, {of}.{key})", none_of("row(s) without their counterpart"), is_alone, adds)
+    return Gate(
+        f"foreign_key({column}, {of}.{key})",
+        none_of("row(s) without their counterpart"),
+        is_alone,
+        adds,
+        proof=lambda rows: rows.among(column, of, key),
+    )
 
 
 def row_count_drift(at_most: float) -> Gate:
@@ -175,7 +200,13 @@ def freshness(column: str, *, hours: float) -> Gate:
         age = (time.time() - newest) / _HOUR
         return None if age <= hours else f"the newest is {age:.1f} hours old"
 
-    return Gate(f"freshness({column}, {hours:g} hours)", judge, seconds, largest=True)
+    return Gate(
+        f"freshness({column}, {hours:g} hours)",
+        judge,
+        seconds,
+        largest=True,
+        proof=lambda rows: rows.newest(column, hours * _HOUR),
+    )
 
 
 def predicate(condition: str) -> Gate:
@@ -188,35 +219,89 @@ def predicate(condition: str) -> Gate:
     return Gate(f"predicate({condition})", none_of("row(s) for which it is false"), is_false)
 
 
-def with_columns(frame: DataFrame, gates: Sequence[Gate], ws: SparkDatasets) -> DataFrame:
-    """Add what the gates need to the frame; ``names`` says what to take out once it was observed."""
-    for gate, name in zip(gates, names(gates), strict=True):
-        frame = frame if gate.adds is None else gate.adds(frame, ws, name)
-    return frame
+@frozen
+class Checks:
+    """How one write decides its gates: first by whether all are met, at the price of a few values of each row.
+
+    ``proofs`` are shown by tasks on the way (``format.proof``). What has none is guarded: a condition in the code that
+    Spark generates fails the job at the first row that is wrong. Spark's ``Observation`` would cost some five times as
+    much: it evaluates each figure row by row, interpreted.
+
+    If not all are met so, nothing was linked, and the rows are written once more, with figures (``counting``): then it
+    is known how many are wrong, and they are kept to be looked at. A verdict never rests on a proof that failed.
+    """
+
+    gates: tuple[Gate, ...]
+    proofs: Mapping[int, Proof]
+    #: Whether what has no proof is guarded, and not counted.
+    guards: bool
+
+    @classmethod
+    def proving(cls, gates: Sequence[Gate], rows: Provable | None) -> Checks:
+        """Look first for proofs; ``None``: nothing is seen of the rows but by Spark."""
+        found = {
+            number: proof
+            for number, each in enumerate(gates)
+            if rows is not None and each.proof is not None and (proof := each.proof(rows)) is not None
+        }
+        return cls(tuple(gates), found, guards=True)
+
+    @classmethod
+    def counting(cls, gates: Sequence[Gate]) -> Checks:
+        """Have Spark take all figures."""
+        return cls(tuple(gates), {}, guards=False)
+
+    @property
+    def counts(self) -> bool:
+        """Whether all rows that are wrong are counted: nothing is known better by writing them once more."""
+        return not self.guards
+
+    def _open(self) -> list[tuple[str, Gate]]:
+        """Return what is left to Spark, by the names of figures and added columns."""
+        known = zip(names(self.gates), self.gates, strict=True)
+        return [each for number, each in enumerate(known) if number not in self.proofs]
+
+    def prepared(self, frame: DataFrame, ws: SparkDatasets, unmet: str) -> DataFrame:
+        """Add what Spark needs to the frame, and the guard, which fails the job with this message.
+
+        A condition above a filter or a join may be asked of rows that are none of the result: then they are counted.
+        """
+        for name, gate in self._open():
+            frame = frame if gate.adds is None else gate.adds(frame, ws, name)
+        F = _functions()  # noqa: N806  as above
+        wrong = [F.coalesce(each, F.lit(False)) for each in self._guarded().values()]  # noqa: FBT003  as above
+        if not wrong:
+            return frame
+        found = wrong[0]
+        for each in wrong[1:]:
+            found = found | each
+        return frame.where(F.when(found, F.raise_error(F.lit(unmet)).cast("boolean")).otherwise(F.lit(True)))  # noqa: FBT003  as above
+
+    def _guarded(self) -> dict[str, Column]:
+        wanted = {name: gate for name, gate in self._open() if self.guards and not gate.largest}
+        return {name: gate.of_row(name) for name, gate in wanted.items() if gate.of_row is not None}
+
+    def figures(self) -> dict[str, Column]:
+        """Return what is to be observed: conditions, which need no further column of the frame."""
+        F = _functions()  # noqa: N806  as above
+        return {
+            name: F.max(gate.of_row(name)) if gate.largest else F.count_if(gate.of_row(name))
+            for name, gate in self._open()
+            if gate.of_row is not None and (gate.largest or not self.guards)
+        }
+
+    def verdicts(self, found: Mapping[str, Any], counts: Counts) -> list[Verdict]:
+        """Judge, by the figures that were observed; what was proven or guarded is met, for the rows were written."""
+        met = {*self._guarded(), *(names(self.gates)[number] for number in self.proofs)}
+        return [
+            Verdict(gate.label, "" if name in met else gate.judge(found.get(name), counts) or "")
+            for name, gate in zip(names(self.gates), self.gates, strict=True)
+        ]
 
 
 def names(gates: Sequence[Gate]) -> list[str]:
     """Name the added column and the figure of each gate."""
     return [f"perago gate {number}" for number in range(len(gates))]
-
-
-def figures(gates: Sequence[Gate]) -> dict[str, Column]:
-    """Return what is to be observed: conditions, which need no further column of the frame."""
-    F = _functions()  # noqa: N806  as above
-    wanted = [(gate, name, gate.of_row) for gate, name in zip(gates, names(gates), strict=True)]
-    return {
-        name: F.max(of_row(name)) if gate.largest else F.count_if(of_row(name))
-        for gate, name, of_row in wanted
-        if of_row is not None
-    }
-
-
-def verdicts(gates: Sequence[Gate], found: Mapping[str, Any], counts: Counts) -> list[Verdict]:
-    """Judge, by the figures that were observed."""
-    return [
-        Verdict(gate.label, gate.judge(found.get(name), counts) or "")
-        for gate, name in zip(gates, names(gates), strict=True)
-    ]
 
 
 def require(name: str, found: Iterable[Verdict]) -> None:

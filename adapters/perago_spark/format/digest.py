@@ -16,6 +16,7 @@ struct its fields by position, a map the list of its entries.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
@@ -50,6 +51,17 @@ def row_digest(batch: Batch) -> int:
             cells[pc.is_null(column).to_numpy(zero_copy_only=False)] = 0
         numbers += cells
     return int(_mixed(numbers).sum(dtype=np.uint64))
+
+
+def key_numbers(batch: Batch, columns: Sequence[str]) -> Numbers:
+    """Return a number for each row that has a value in all of these columns: equal values have equal numbers."""
+    found = [batch.column(each) for each in columns]
+    numbers = _rows(found, batch.num_rows)
+    missing = np.zeros(batch.num_rows, dtype=np.bool_)
+    for each in found:
+        if each.null_count:
+            missing |= pc.is_null(each).to_numpy(zero_copy_only=False)
+    return numbers[~missing] if missing.any() else numbers
 
 
 @cache

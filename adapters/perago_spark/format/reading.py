@@ -11,9 +11,10 @@ from typing import IO, Any, Final
 from perago_core.ports import Source
 from perago_spark.errors import DatasetError, value_or_raise
 from perago_spark.format import codec, layout
-from perago_spark.format.arrow import Batch, Footer, Kind, Schema, pa, pq
+from perago_spark.format.arrow import Batch, Column, Footer, Kind, Schema, pa, pq
 from perago_spark.format.parquet import repeated
-from perago_spark.format.seal import DataFile, Dataset
+from perago_spark.format.schema import columns_of, selected
+from perago_spark.format.seal import DataFile, Dataset, dataset_of
 
 #: Whether a row group, given the footer and its number, can hold wanted rows.
 Wanted = Callable[[Footer, int], bool]
@@ -65,6 +66,28 @@ def _stored(
     file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
     groups = [number for number in range(file.metadata.num_row_groups) if wanted(file.metadata, number)]
     yield from file.iter_batches(row_groups=groups, columns=names)
+
+
+#: Keys that are sent to each task, and the rows and bytes of a data set that is read for them, on the driver.
+_KEY_BYTES: Final = 4 << 20
+_KEY_ROWS: Final = 1 << 20
+_KEY_FILES: Final = 64 << 20
+
+
+def keys_of(source: Source, folder: str, key: str) -> Column | None:
+    """Return the values of a column, each once; ``None``: that would be too much, or there is no such column."""
+    dataset = dataset_of(source, folder)
+    if sum(each.rows for each in dataset.files) > _KEY_ROWS or sum(each.bytes for each in dataset.files) > _KEY_FILES:
+        return None
+    if not dataset.seals or key not in columns_of(dataset.seals[-1].schema):
+        return None
+    schema = arrow_schema(selected(dataset.seals[-1].schema, (key,), folder))
+    found: list[Column] = []
+    for each in dataset.files:
+        with opened(source, each.path) as stream:
+            found += [batch.column(0) for batch in batches(stream, each, schema, {})]
+    keys = pa.chunked_array(found, schema[0].type).unique().drop_null()
+    return keys if keys.nbytes <= _KEY_BYTES else None
 
 
 def file_schema(source: Source, dataset: Dataset, text: Mapping[str, str]) -> Schema:

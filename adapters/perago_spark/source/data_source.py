@@ -41,6 +41,7 @@ from perago_spark.errors import DatasetError
 from perago_spark.format import codec, layout, reading
 from perago_spark.format.arrow import Batch, Footer, Schema, freeze_imports
 from perago_spark.format.parquet import UploadedFile, Uploads, row_group_ranges
+from perago_spark.format.proof import Evidence, proven
 from perago_spark.format.pruning import may_match
 from perago_spark.format.schema import plain_schema, selected
 from perago_spark.format.seal import DataFile, Dataset, Range, dataset_of, make_seal
@@ -179,10 +180,11 @@ def _distributed(files: list[DataFile]) -> list[InputPartition]:
 
 
 class Uploaded(WriterCommitMessage):
-    """The files that one task attempt has uploaded."""
+    """The files that one task attempt has uploaded, and what their rows have shown."""
 
-    def __init__(self, written: tuple[UploadedFile, ...]) -> None:
+    def __init__(self, written: tuple[UploadedFile, ...], shown: Sequence[Sequence[Any]] = ()) -> None:
         self.written = written
+        self.shown = shown
 
 
 class PeragoWriter(DataSourceArrowWriter):
@@ -211,13 +213,20 @@ class PeragoWriter(DataSourceArrowWriter):
             most_rows=self._place.most_rows,
             compression=self._place.compression,
         )
-        written = uploads.write(iterator)
+        evidence = Evidence(self._place.proofs)
+        written = uploads.write(evidence.watching(iterator) if self._place.proofs else iterator)
         freeze_imports()
-        return Uploaded(written)
+        return Uploaded(written, evidence.shown)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Link what the winners have put and seal it, unless that would leave the content as it was."""
-        winners = [each for message in messages for each in _written(message)]
+        """Link what the winners have put and seal it, unless that would leave the content as it was.
+
+        Nothing is linked unless their rows show that the gates are met.
+        """
+        uploaded = [_uploaded(each) for each in messages]
+        if not proven(self._place.proofs, [each.shown for each in uploaded]):
+            raise DatasetError("rows that show that all gates are met", self._place.unmet, "They are counted now")
+        winners = [each for one in uploaded for each in one.written]
         seal = make_seal(self._place.write, self._schema, self._place.partition_by, (file for _, file in winners))
         staging.stage(self._place, seal, tuple(stored for stored, _ in winners), overwrite=self._overwrite)
 
@@ -316,8 +325,8 @@ class PeragoStreamWriter(StreamArrowWriter):
         return PeragoWriter(place, self._schema, overwrite=self._overwrite)
 
 
-def _written(message: WriterCommitMessage | None) -> tuple[UploadedFile, ...]:
+def _uploaded(message: WriterCommitMessage | None) -> Uploaded:
     if message is None:
         raise DatasetError("a message from every task", "none from one of them", "Try the task again")
     assert isinstance(message, Uploaded)
-    return message.written
+    return message

@@ -10,7 +10,7 @@ import base64
 import json
 import pickle
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import field, frozen
 
@@ -19,6 +19,9 @@ from perago_spark.errors import DatasetError
 from perago_spark.format.layout import checked_write
 from perago_spark.format.pruning import Condition
 from perago_spark.streams.changes import Unread
+
+if TYPE_CHECKING:
+    from perago_spark.format.proof import Proof
 
 FORMAT: Final = "perago"
 _HELP: Final = "Use .options(**ReadPlace(...).options()) or .options(**WritePlace(...).options()) of perago_spark"
@@ -68,7 +71,8 @@ class WritePlace:
 
     ``preserving``: the rows must be those that were there; only their files are others. ``by_partition``: the rows of
     every partition value among those written replace what was there; other partitions stay. ``merge_schema``: columns
-    that the data set lacks are added to it. ``most_rows``: rows that one file may have, 0 for any number.
+    that the data set lacks are added to it. ``most_rows``: rows that one file may have, 0 for any number. ``proofs``:
+    what the rows must show on the way, or nothing is linked.
     """
 
     source: Source
@@ -82,6 +86,12 @@ class WritePlace:
     format: str = "parquet"
     most_rows: int = 0
     compression: str = "snappy"
+    proofs: tuple[Proof, ...] = ()
+
+    @property
+    def unmet(self) -> str:
+        """What this write fails with if its gates are not met at first sight: to be found in what Spark makes of it."""
+        return f"gates of {self.write} that are not met"
 
     def options(self) -> dict[str, str]:
         """Encode it as options."""
@@ -97,6 +107,8 @@ class WritePlace:
             "fileFormat": self.format,
             "mostRows": json.dumps(self.most_rows),
             "codec": self.compression,
+            # With keys of other data sets in them, which are for nobody's log.
+            "proofsToken": _pickled(self.proofs),
         }
 
 
@@ -144,6 +156,7 @@ def write_place(options: Mapping[str, str]) -> WritePlace:
         options.get("fileFormat", "parquet"),
         json.loads(options.get("mostRows", "0")),
         options.get("codec", "snappy"),
+        _unpickled(options["proofsToken"]) if "proofsToken" in options else (),
     )
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType, ModuleType
 
 from attrs import evolve
 
-from perago_core.values import OnConflict
+from perago_core.values import OnConflict, Scope
 from perago_worker.api.errors import TaskDefinitionError, said
 from perago_worker.api.task import TaskDefinition, check_scope, definition_of
 from perago_worker.config.settings import PipelineSettings, Settings
@@ -80,7 +80,39 @@ def _shared(settings: Settings, tasks: Registry) -> Registry:
                     "in its Workspace, or take a task for each"
                 )
             found[each] = _with_scope(tasks[each], pipeline)
-    return Registry(found)
+    return Registry({**found, **_stacking(settings, found)})
+
+
+def _stacking(settings: Settings, tasks: Mapping[str, TaskDefinition]) -> dict[str, TaskDefinition]:
+    """Let the tasks of pipelines that stack do so, each apart from all that the pipeline declares.
+
+    From what it declares alone is not enough. Counterexample: a first step stacks on what somebody else has published
+    to ``b``, and is accepted; the second step, which reads ``b`` and changes nothing, begins there, and is accepted on
+    what nobody has accepted.
+    """
+    apart: dict[str, set[str]] = {}
+    waits: dict[str, str] = {}
+    for name, pipeline in settings.pipelines.items():
+        members = {step.task for step in pipeline.all_steps if step.task in tasks}
+        working = sorted(each for each in members if tasks[each].workspace is not None)
+        if not pipeline.stacking:
+            waits.update(dict.fromkeys(working, name))
+            continue
+        silent = [each for each in working if tasks[each].scope is None]
+        if silent or not working:
+            raise TaskDefinitionError(
+                f"pipeline {name}: stacking = true wants every step to declare what it reads and writes; found none "
+                f"for {', '.join(silent) or 'any'}. Give the pipeline reads and writes, or leave stacking out"
+            )
+        declared = {prefix for each in working for prefix in (tasks[each].scope or Scope()).prefixes}
+        for each in working:
+            apart.setdefault(each, set()).update(declared)
+    for each in apart.keys() & waits.keys():
+        raise TaskDefinitionError(
+            f"task {each!r} stacks in one pipeline and waits in {waits[each]}: what it begins on would not be the same "
+            "in both. Set stacking in both or in neither, or take a task for each"
+        )
+    return {each: evolve(tasks[each], apart=tuple(sorted(declared))) for each, declared in apart.items()}
 
 
 def _with_scope(definition: TaskDefinition, pipeline: PipelineSettings) -> TaskDefinition:

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from perago_core.values import OnAbandoned, OnConflict, Operation, Scope
 from perago_worker.api.errors import TaskDefinitionError
@@ -124,7 +124,10 @@ class Workspace:
 
 @frozen
 class TaskDefinition:
-    """A task as declared. ``timeout`` is the hard deadline of the body, in seconds."""
+    """A task as declared. ``timeout`` is the hard deadline of the body, in seconds.
+
+    ``apart``: what its pipelines declare all together, if they stack, see ``Scope``.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -141,11 +144,13 @@ class TaskDefinition:
     over_maintenance: bool = False
     on_abandoned: OnAbandoned = OnAbandoned.ADOPT
     on_conflict: OnConflict = OnConflict.RERUN
+    apart: tuple[str, ...] = ()
 
     @property
     def scope(self) -> Scope | None:
         """Return what it declares to read and to write of a branch that others write to as well."""
-        return None if self.workspace is None else self.workspace.scope
+        declared = None if self.workspace is None else self.workspace.scope
+        return evolve(declared, apart=self.apart) if declared is not None and self.apart else declared
 
     @property
     def module(self) -> str:

@@ -81,8 +81,7 @@ def never_accepted(project: Project, target: Target) -> Doubtful:
     looked = unaccepted(project.stack, target)
     heads = {each.unaccepted for each in looked.heads if each.unaccepted is not None}
     shared = look(project.stack, target)
-    if shared.found is not None and not shared.trouble:
-        heads.add(shared.found.commit.ref)
+    heads.update(each.found.commit.ref for each in shared if each.found is not None and not each.trouble)
     ledger = project.stack.coordination is not None
     records = audits(project.stack)
     if not isinstance(records, Done):

@@ -83,7 +83,7 @@ def recover(
     actor = worker_id()
     given = grounds or ("asked for on the command line" if roll_back else "")
     outcomes: tuple[RecoveryOutcome, ...] = ()
-    shared = Looked()
+    shared: tuple[Looked, ...] = ()
     with (
         messages.status(f"looking at the open intents of {target}"),
         exporting(project.settings.telemetry, scraped=False) as instruments,
@@ -107,7 +107,7 @@ def recover(
     blocked = any(
         each.ending.blocks or (each.unaccepted is not None and mode is not Mode.SETTLE_ONLY) for each in outcomes
     )
-    blocked = blocked or (roll_back and shared.blocks)
+    blocked = blocked or (roll_back and any(each.blocks for each in shared))
     needs_person = any(each.alarm for each in outcomes) or (blocked and mode is not Mode.PROBE)
     raise typer.Exit(1 if needs_person else 0)
 
@@ -120,17 +120,19 @@ def _find(stack: Stack, target: Target, operation: str) -> None:
         raise CommandError(f"expected an operation that is open on {target}; found {operation!r}; {there}")
 
 
-def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], shared: Looked, *, as_json: bool) -> None:
+def _show(target: Target, outcomes: tuple[RecoveryOutcome, ...], shared: tuple[Looked, ...], *, as_json: bool) -> None:
+    found = [each for each in shared if each.found is not None]
     if as_json:
-        print_json([*map(describe_outcome, outcomes), *([] if shared.found is None else [describe_shared(shared)])])
+        print_json([*map(describe_outcome, outcomes), *map(describe_shared, found)])
         return
-    if shared.trouble and shared.found is None:
-        messages.print(f"[yellow]unknown:[/yellow] {escape(shared.trouble)}")
-    if not outcomes and shared.found is None:
+    for one in shared:
+        if one.found is None and one.trouble:
+            messages.print(f"[yellow]unknown:[/yellow] {escape(one.trouble)}")
+    if not outcomes and not found:
         out.print(f"{target}: no open intent; nothing to recover")
     else:
-        if shared.found is not None:
-            _show_shared(target, shared)
+        for one in found:
+            _show_shared(target, one)
         for each in outcomes:
             mark = " [bold red]ACCEPTED RESULT LOST[/bold red]" if each.alarm else ""
             mark = mark or (" [yellow]never accepted[/yellow]" if each.unaccepted else "")

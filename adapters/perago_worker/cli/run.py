@@ -17,7 +17,7 @@ from perago_core.ledger.records import SettlementKind
 from perago_core.pipelines import Pipelines, steps_of
 from perago_core.ports import BranchCreator
 from perago_core.sharing import newest_accepted
-from perago_core.values import CommitRef, Target
+from perago_core.values import CommitRef, Scope, Target
 from perago_worker.api.registry import Registry
 from perago_worker.api.task import TaskDefinition
 from perago_worker.cli.console import AsJson, CommandError, messages, out, print_json
@@ -28,6 +28,7 @@ from perago_worker.config.settings import PipelineSettings, StepSettings, rolls_
 from perago_worker.ops.recover import tidy_up
 from perago_worker.pipelines.checks import check_params, check_pipeline
 from perago_worker.pipelines.parameters import spread
+from perago_worker.pipelines.run_tasks import scope_of_run
 from perago_worker.pipelines.taskdefs import settle_drift
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.exporters import exporting
@@ -144,7 +145,7 @@ def make_ready(
         _warn_of_rivals(project, pipelines, where)
     ref = None if where is None else _begin_at(project, where)
     if where is not None and ref is not None and shares:
-        ref = _accepted(project, where, ref)
+        ref = _accepted(project, where, ref, scope_of_run(pipeline, tasks))
     for further in _further(project, tasks, pipeline):
         _begin_at(project, further)
     begin = partial(pipelines.start, name, pipeline, ref, with_defaults)
@@ -171,11 +172,14 @@ def _shares(pipeline: PipelineSettings, tasks: Registry) -> bool:
     return all(tasks[each.task].scope is not None for each in pipeline.all_steps if not tasks[each.task].read_only)
 
 
-def _accepted(project: Project, target: Target, head: CommitRef) -> CommitRef:
-    """Return the newest commit at or below the head that nobody can take back: others may be publishing just now."""
+def _accepted(project: Project, target: Target, head: CommitRef, scope: Scope | None) -> CommitRef:
+    """Return the newest commit at or below the head that nobody can take back: others may be publishing just now.
+
+    ``scope``: of a pipeline that stacks, to which only what changes that makes a difference.
+    """
     found = project.stack.store.look(target.repository, head)
     if isinstance(found, Done) and found.value is not None:
-        pinned = run_talk(newest_accepted(target, found.value), project.stack.ports())
+        pinned = run_talk(newest_accepted(target, found.value, scope), project.stack.ports())
         if isinstance(pinned, Done):
             return pinned.value
         raise CommandError(f"expected to know whether {target} was accepted: {pinned.reason}. Nothing was started")

@@ -334,7 +334,9 @@ class PipelineSettings(_Section):
     published. ``audits``: steps that look at the whole run before that, and change nothing; one that fails keeps the
     run from being seen. ``keep_failed_days``: how long the branch of a run that did not come to that stays.
     ``reads``, ``writes``, ``on_conflict``: for each of its tasks that declares none itself, see ``Workspace``: so that
-    several pipelines can write to one branch.
+    several pipelines can write to one branch. ``stacking``: its tasks, all of which declare that, are published also
+    above what others have published and nobody has accepted yet, unless that changes anything that one of them
+    declares: a dead writer then keeps only those waiting whose folders it has written to.
     ``every``: a worker starts the next run so many seconds after the last has ended, for as long as it runs: a stream,
     whose batches are runs. Its parameters all have defaults.
     """
@@ -351,6 +353,7 @@ class PipelineSettings(_Section):
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     on_conflict: Literal["", "rerun", "fail"] = ""
+    stacking: bool = False
     every: float | None = Field(default=None, gt=0)
 
     @property

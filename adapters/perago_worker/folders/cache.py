@@ -24,6 +24,7 @@ from typing import BinaryIO, Self
 from perago_core.ports import Stored
 from perago_core.values import CommitRef
 from perago_worker.folders.owned import take
+from perago_worker.folders.place import Place
 
 _CHUNK = 1 << 20
 #: Characters of a name that its folder is called by.
@@ -55,24 +56,24 @@ class Cache:
         self._limit = limit
         self._kept_since = limit
 
-    def take(self, key: str, size: int, to: Path) -> bool:
-        """Make ``to`` a copy of the content of this name; ``False`` if it is not here, or is not what was kept."""
+    def take(self, key: str, size: int, to: Place) -> bytes | None:
+        """Copy the content of this name to where it is needed; give its digest, ``None`` if it is not here as kept."""
         entry = self._entry(key)
         try:
             with open(entry, "rb") as kept:  # noqa: PTH123  once for each file of a workspace
-                digest = _copied(kept, to, size)
+                with to.create() as file:
+                    digest = _copied(kept, file, size)
                 right = digest == kept.read()
         except FileNotFoundError:
-            return False
+            return None
         if right:
             with suppress(OSError):  # evicted meanwhile
                 os.utime(entry)  # used now: the last to be evicted
-            to.chmod(0o444)
-            return True
+            return digest
         # Cut short, rotten, or written to by somebody: it is no content at all.
-        to.unlink()
+        Path(to.path).unlink()
         Path(entry).unlink(missing_ok=True)
-        return False
+        return None
 
     def keep(self, key: str) -> Keeping:
         """Begin to keep a content, which is then written piece by piece."""
@@ -151,6 +152,11 @@ class Keeping:
         self._size = 0
         self._file: BinaryIO | None = None
 
+    @property
+    def digest(self) -> bytes:
+        """Return the SHA-256 of what was written so far, also of what cannot be kept."""
+        return self._digest.digest()
+
     def __enter__(self) -> Self:
         with suppress(OSError):
             self._file = _created(self._half)
@@ -158,10 +164,10 @@ class Keeping:
 
     def write(self, piece: bytes) -> None:
         """Add a piece."""
-        if self._file is None:
-            return
         self._digest.update(piece)
         self._size += len(piece)
+        if self._file is None:
+            return
         try:
             self._file.write(piece)
         except OSError:
@@ -205,12 +211,11 @@ def _bytes(found: os.stat_result) -> int:
     return max(found.st_size, found.st_blocks * 512)
 
 
-def _copied(source: BinaryIO, to: Path, size: int) -> bytes:
+def _copied(source: BinaryIO, file: BinaryIO, size: int) -> bytes:
     """Copy so many bytes, or as many as there are; give their digest."""
     digest = hashlib.sha256()
-    with to.open("wb") as file:
-        while size and (chunk := source.read(min(size, _CHUNK))):
-            digest.update(chunk)
-            file.write(chunk)
-            size -= len(chunk)
+    while size and (chunk := source.read(min(size, _CHUNK))):
+        digest.update(chunk)
+        file.write(chunk)
+        size -= len(chunk)
     return digest.digest()

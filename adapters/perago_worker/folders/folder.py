@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perago_core.answers import Done, Unknown
 from perago_core.ports import Sink, Source, Stored
 from perago_core.values import CommitRef
 from perago_worker.folders.cache import Cache, content_key
-from perago_worker.folders.errors import TransferUnknownError, WorkspaceError, shown
+from perago_worker.folders.errors import TransferUnknownError, WorkspaceError
 from perago_worker.folders.keys import Layout, layout_of
+from perago_worker.folders.place import Place, collision, naming
 from perago_worker.folders.sandboxes import Sandbox
-from perago_worker.folders.transfer import Direct, fetch, place, send, side_by_side
+from perago_worker.folders.transfer import Direct, fetch, send, side_by_side
 from perago_worker.folders.transfer_progress import MovedListener, Tally, nobody
 from perago_worker.folders.tree import Changes, Difference, clock_of, scan
 
@@ -62,21 +63,24 @@ class Folder:
         ``moved`` is told how far it is; what the cache has need not move, and is no part of the total.
         """
         layout = layout_of(_listed(origin), origin.prefix)
-        pins = {
-            name: sandbox.input / content_key(origin.repository, origin.ref, stored)
-            for name, stored in layout.files.items()
-        }
-        contents = {pins[name]: stored for name, stored in layout.files.items()}
-        missing = [(pin, stored) for pin, stored in contents.items() if not cache.take(pin.name, stored.size, pin)]
-        tally = Tally([stored.size for _, stored in missing], moved)
-        side_by_side(lambda each: _fetch(origin.source, each, cache, tally), missing, width)
-        _build(sandbox.work, layout, pins, mode=0o444 if origin.read_only else 0o644)
+        _make_folders(sandbox.work, layout)
+        contents = _contents_of(origin, layout, str(sandbox.work))
+        kept = [cache.take(each.key, each.stored.size, each.places[0]) for each in contents]
+        missing = [each for each, digest in zip(contents, kept, strict=True) if digest is None]
+        tally = Tally([each.stored.size for each in missing], moved)
+        fetched = iter(side_by_side(lambda each: _fetch(origin.source, each, cache, tally), missing, width))
+        originals: dict[str, bytes] = {}
+        for each, known in zip(contents, kept, strict=True):
+            digest = next(fetched) if known is None else known
+            for place in each.places[1:]:
+                place.copy(each.places[0], each.stored.size)
+            originals.update((place.name, digest) for place in each.places)
         before = scan(sandbox.work)
         _refuse_collisions(layout, set(before.files))
         if missing:
             cache.trim_if_due()
         settled = clock_of(sandbox.scratch) if trusts_times else 0
-        return cls(sandbox, origin, layout, Difference(before.files, pins, settled), len(missing))
+        return cls(sandbox, origin, layout, Difference(before.files, originals, settled), len(missing))
 
     def changes(self) -> Changes:
         """Say what the body has changed. A folder that is gone takes its marker with it."""
@@ -133,37 +137,37 @@ def _listed(origin: Origin) -> Iterator[Stored]:
         yield from answer.value
 
 
-def _fetch(source: Source, content: tuple[Path, Stored], cache: Cache, tally: Tally) -> None:
-    pin, stored = content
-    fetch(source, stored, pin, cache.keep(pin.name), tally)
+@frozen
+class _Content:
+    """What is read once, and every place of the workspace that has it."""
+
+    key: str
+    stored: Stored
+    places: list[Place] = field(factory=list[Place])
 
 
-def _build(work: Path, layout: Layout, pins: dict[str, Path], mode: int) -> None:
-    made = {""}
-    for name in (*layout.folders, *layout.files):
-        stored = layout.files.get(name)
-        folder = name if stored is None else name.rpartition("/")[0]
-        try:
-            if folder not in made:
-                (work / folder).mkdir(parents=True, exist_ok=True)
-                made.add(folder)
-            if stored is not None:
-                place(pins[name], stored.size, f"{work}/{name}", mode)
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            raise WorkspaceError(_collision(name)) from None
-        except (OSError, ValueError) as error:
-            raise WorkspaceError(f"{shown(name)} cannot be a file here: {error}. Rename it on the branch") from None
+def _contents_of(origin: Origin, layout: Layout, work: str) -> list[_Content]:
+    mode = 0o444 if origin.read_only else 0o644
+    found: dict[str, _Content] = {}
+    for name, stored in layout.files.items():
+        key = content_key(origin.repository, origin.ref, stored)
+        found.setdefault(key, _Content(key, stored)).places.append(Place(work, name, mode))
+    return list(found.values())
+
+
+def _fetch(source: Source, content: _Content, cache: Cache, tally: Tally) -> bytes:
+    return fetch(source, content.stored, content.places[0], cache.keep(content.key), tally)
+
+
+def _make_folders(work: Path, layout: Layout) -> None:
+    parents = {name.rpartition("/")[0]: name for name in layout.files}
+    for folder, name in {**parents, **{each: each for each in layout.folders}}.items():
+        with naming(name):
+            (work / folder).mkdir(parents=True, exist_ok=True)
 
 
 def _refuse_collisions(layout: Layout, found: set[str]) -> None:
     """A file system that takes two names for one, or changes a name, would publish deletions nobody made."""
     different = sorted(found.symmetric_difference(layout.files))
     if different:
-        raise WorkspaceError(_collision(different[0]))
-
-
-def _collision(name: str) -> str:
-    return (
-        f"expected a place of its own for each key; found that {shown(name)} and another key are one on this file "
-        "system, or one is the folder of the other. Rename one of them on the branch"
-    )
+        raise WorkspaceError(collision(different[0]))

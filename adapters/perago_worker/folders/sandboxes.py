@@ -2,7 +2,6 @@
 
     <root>/<name>.lock       held by the living owner
     <root>/<name>/work       the workspace, which is all the body is given
-    <root>/<name>/input      the contents it was made from, for the comparison afterwards
     <root>/<name>/scratch    temporary files of the body
     <root>/<name>/verdict    how the body ended
 
@@ -45,11 +44,6 @@ class Sandbox:
         return self.folder / "work"
 
     @property
-    def input(self) -> Path:
-        """The contents the workspace was made from."""
-        return self.folder / "input"
-
-    @property
     def scratch(self) -> Path:
         """Where temporary files go."""
         return self.folder / "scratch"
@@ -74,7 +68,7 @@ class Sandboxes:
         self._acquire(name)
         sandbox = Sandbox(self._root / name)
         erase(sandbox.folder)
-        for folder in (sandbox.folder, sandbox.work, sandbox.input, sandbox.scratch):
+        for folder in (sandbox.folder, sandbox.work, sandbox.scratch):
             folder.mkdir(mode=0o700)
         return sandbox
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import BinaryIO, NoReturn, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import BinaryIO, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from perago_core.answers import Answer, Done, Unknown
 from perago_core.ports import Source, Stored
 from perago_worker.folders.cache import Keeping
 from perago_worker.folders.errors import TransferUnknownError, WorkspaceError, shown
+from perago_worker.folders.place import Place
 from perago_worker.folders.transfer_progress import Tally, Watched
 from perago_worker.folders.tree import open_plain
 
@@ -22,12 +20,12 @@ R = TypeVar("R")
 Store: TypeAlias = Callable[[str, BinaryIO], Answer[Stored]]
 
 _CHUNK = 1 << 20
-#: A file of our own, and never one that is there.
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def side_by_side(work: Callable[[T], R], items: Iterable[T], width: int) -> list[R]:
+def side_by_side(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
     """Do the work for each item, ``width`` at a time; the first failure ends it, once those under way are done."""
+    if len(items) <= 1:  # a thread for one file costs more than the file
+        return [work(each) for each in items]
     with ThreadPoolExecutor(width, thread_name_prefix="transfer") as pool:
         return list(pool.map(work, items))
 
@@ -45,14 +43,14 @@ class Direct(Protocol):
         ...
 
 
-def fetch(source: Source, stored: Stored, pin: Path, keeping: Keeping, tally: Tally) -> None:
-    """Read one object into a file that nobody writes to again, and into the cache with it."""
+def fetch(source: Source, stored: Stored, to: Place, keeping: Keeping, tally: Tally) -> bytes:
+    """Read one object to where it is needed, and into the cache with it; give its digest."""
     answer = source.get(stored.path)
     if not isinstance(answer, Done):
         raise WorkspaceError(f"{shown(stored.path)} could not be read: {answer.reason}")
     size = 0
     with keeping:
-        with answer.value as data, os.fdopen(os.open(pin, _CREATE, 0o444), "wb") as file:
+        with answer.value as data, to.create() as file:
             while chunk := data.read(_CHUNK):
                 file.write(chunk)
                 keeping.write(chunk)
@@ -61,38 +59,7 @@ def fetch(source: Source, stored: Stored, pin: Path, keeping: Keeping, tally: Ta
         if size != stored.size:
             raise WorkspaceError(f"expected {stored.size} bytes of {shown(stored.path)}; found {size}. Try again")
     tally.add(0, files=1)
-
-
-def place(pin: Path, size: int, to: str, mode: int) -> None:
-    """Put a copy where the body can do with it what it likes: never a link, or an edit in place would reach the cache.
-
-    The kernel copies, and shares the blocks until they are written to where the file system can.
-    """
-    copy = os.open(to, _CREATE | os.O_NOFOLLOW, mode)
-    try:
-        original = os.open(pin, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            _copy(original, copy, size, to)
-        finally:
-            os.close(original)
-    finally:
-        os.close(copy)
-
-
-def _copy(original: int, copy: int, size: int, to: str) -> None:
-    left = size
-    try:
-        while left:
-            left -= os.copy_file_range(original, copy, left) or _cut_short(to)
-    except (OSError, AttributeError):  # another file system, or a system without that call
-        os.lseek(original, 0, os.SEEK_SET)
-        with open(original, "rb", closefd=False) as source, open(copy, "wb", closefd=False) as file:
-            file.seek(0)
-            shutil.copyfileobj(source, file, _CHUNK)
-
-
-def _cut_short(to: str) -> NoReturn:
-    raise OSError(f"no bytes came while copying to {to.rpartition('/')[2]}")
+    return keeping.digest
 
 
 def send(store: Store, path: str, file: str, tally: Tally) -> Done[Stored]:

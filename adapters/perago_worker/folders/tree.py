@@ -6,6 +6,7 @@ touched; see ``Difference``.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import mmap
 import os
@@ -19,7 +20,6 @@ from attrs import frozen
 
 from perago_worker.folders.errors import WorkspaceError, shown
 
-_CHUNK = 1 << 20
 #: How many offending names a message has.
 _NAMED = 3
 
@@ -121,7 +121,7 @@ class Changes:
 
 @frozen
 class Difference:
-    """Compares a folder with what it was made from. ``originals`` holds the bytes of each file as they were.
+    """Compares a folder with what it was made from. ``originals`` holds the SHA-256 of each file as it was.
 
     A file that looks exactly as before (same inode, size, times) is not read again, under two conditions:
 
@@ -132,7 +132,7 @@ class Difference:
     """
 
     before: Mapping[str, Seen]
-    originals: Mapping[str, Path]
+    originals: Mapping[str, bytes]
     settled: int
 
     def with_now(self, root: Path, now: Tree) -> Changes:
@@ -148,30 +148,12 @@ class Difference:
         if before == seen and seen.changed < self.settled:
             return False
         try:
-            file = open_plain(root / name)
+            with open_plain(root / name) as file:
+                return hashlib.file_digest(file, hashlib.sha256).digest() != self.originals[name]
         except PermissionError:
             raise WorkspaceError(
                 f"expected files we can read; found {shown(name)} closed. Do not take away permissions"
             ) from None
-        with file:
-            return not _is_as_it_was(file, self.originals[name])
-
-
-def _is_as_it_was(file: io.FileIO, original: Path) -> bool:
-    """Compare with the bytes from before. They are in the body's reach: what it did away with cannot be compared.
-
-    Then the file counts as changed, and is sent, which is right whatever it holds. Counterexample, seen: a body put
-    pipes in their place, and the worker waited for ever for somebody to write into them.
-    """
-    try:
-        before = open_plain(original)
-    except (WorkspaceError, OSError):
-        return False
-    with before:
-        while chunk := file.read(_CHUNK):
-            if chunk != before.read(len(chunk)):
-                return False
-        return not before.read(1)
 
 
 def open_plain(path: Path | str) -> io.FileIO:

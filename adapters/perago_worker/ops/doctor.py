@@ -13,11 +13,11 @@ from pathlib import Path
 
 from attrs import frozen
 
-from perago_core.answers import Done
+from perago_core.answers import Done, Unknown
 from perago_core.budget import PublishBudget
 from perago_core.measured import ENOUGH, GRANT, PUBLISH, RENEWAL, CallTimes, fitted, safeguards
 from perago_core.policy import Capability
-from perago_core.ports import BranchCreator, Cautioned, Coordination, Store
+from perago_core.ports import BranchCreator, Cautioned, Coordination, Overwriting, Store
 from perago_core.values import Target
 from perago_worker.api.errors import UserError
 from perago_worker.api.task import TaskDefinition
@@ -193,6 +193,10 @@ def _systems(stack: Stack, settings: Settings) -> Iterator[Finding]:
     if isinstance(proved, Done):
         found = f"proved {proved.value.value}: {_MEANING[proved.value]}{_caution(stack.store)}"
         yield Finding("store", fine=True, found=found)
+    elif isinstance(stack.store, Overwriting):
+        silent = isinstance(proved, Unknown)
+        fix = "start it, or correct its address and keys" if silent else stack.store.despite_leases()
+        yield Finding("store", fine=False, found=proved.reason, fix=fix)
     else:
         weaker = "a lease will guard publications" if settings.fence.policy in {"auto", "disable"} else ""
         yield Finding("store", settings.fence.policy != "enable", f"{proved.reason}; {weaker}", "use fence.policy auto")

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from perago_core.answers import Answer, Done
 from perago_core.driver import run
@@ -32,7 +32,7 @@ EVERY: Final = 15.0
 
 @frozen
 class Looked:
-    """What was found on a shared branch: a publication that nobody accepted, or none, and what reverts it now.
+    """What was found on a shared branch: a publication that nobody accepted, and what reverts it now.
 
     ``trouble``: why it is still there, or why nobody can tell.
     """
@@ -47,21 +47,23 @@ class Looked:
         return self.by is None and (self.found is not None or bool(self.trouble))
 
 
-def look(stack: Stack, target: Target) -> Looked:
-    """Look for a publication that nobody accepted, and change nothing."""
+def look(stack: Stack, target: Target) -> tuple[Looked, ...]:
+    """Look for publications that nobody accepted, the newest first, and change nothing."""
     found = run(unaccepted(target), stack.ports())
     if not isinstance(found, Done):
-        return Looked(trouble=f"whether all of {target} was accepted is unknown: {found.reason}")
-    return Looked(found.value, trouble="" if found.value is None else found.value.stays)
+        return (Looked(trouble=f"whether all of {target} was accepted is unknown: {found.reason}"),)
+    return tuple(Looked(each, trouble=each.stays) for each in found.value)
 
 
-def revert_unaccepted(stack: Stack, target: Target) -> Looked:
+def revert_unaccepted(stack: Stack, target: Target) -> tuple[Looked, ...]:
     """Revert what nobody accepted, and nobody will."""
-    looked = Looked()
+    return tuple(_reverted(stack, target, each) for each in look(stack, target))
+
+
+def _reverted(stack: Stack, target: Target, looked: Looked) -> Looked:
     for _ in range(TRIES):
-        looked = look(stack, target)
-        if looked.found is None or looked.trouble:
-            break
+        if looked.found is None or looked.found.stays:
+            return looked
         commit, task = looked.found.commit, looked.found.task
         answer = run(revert(target, commit, task, secrets.token_hex(8)), stack.ports())
         if isinstance(answer, Done):
@@ -69,7 +71,8 @@ def revert_unaccepted(stack: Stack, target: Target) -> Looked:
                 "%s: %s reverts %s, which %s had published and nobody accepted", target, answer.value, commit.ref, task
             )
             return Looked(looked.found, answer.value)
-        looked = Looked(looked.found, trouble=answer.reason)
+        again = [each for each in look(stack, target) if each.found is None or each.found.commit.ref == commit.ref]
+        looked = evolve(again[0], trouble=again[0].trouble or answer.reason) if again else Looked()
     return looked
 
 
@@ -97,7 +100,9 @@ class Reverter(Collector):
             if not isinstance(seen, Done) or seen.value is None:
                 continue
             head = seen.value.commit.ref
-            if self._in_order.get(target) != head and not revert_unaccepted(self._stack, target).blocks:
+            if self._in_order.get(target) == head:
+                continue
+            if not any(each.blocks for each in revert_unaccepted(self._stack, target)):
                 self._in_order[target] = head
 
 

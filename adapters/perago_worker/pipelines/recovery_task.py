@@ -18,7 +18,7 @@ from perago_worker.api.task import TaskDefinition, definition_of, task
 from perago_worker.config.settings import Settings, rolls_back
 from perago_worker.logger import log
 from perago_worker.ops.recover import tidy_up
-from perago_worker.ops.revert import Looked, revert_unaccepted
+from perago_worker.ops.revert import revert_unaccepted
 from perago_worker.runtime.bootstrap import worker_id
 from perago_worker.runtime.telemetry import Instruments, instruments
 from perago_worker.stack import Stack, pipelines_of
@@ -76,9 +76,9 @@ def recovery_of(
             advice = "; ".join(f"{each.operation_id}: {each.next_action}" for each in swept.value.outcomes)
             raise TaskTerminalError(f"{target} needs a person: {advice}. Look with `perago recover {target}`")
         ended = {each.operation_id: each.ending.value for each in swept.value.outcomes}
-        looked = revert_unaccepted(stack, target) if roll_back else Looked()
-        if looked.found is not None and looked.by is not None:
-            ended[looked.found.commit.ref] = f"reverted by {looked.by}"
+        for looked in revert_unaccepted(stack, target) if roll_back else ():
+            if looked.found is not None and looked.by is not None:
+                ended[looked.found.commit.ref] = f"reverted by {looked.by}"
         return Settlement(target=str(target), settled=ended)
 
     definition = definition_of(recover)

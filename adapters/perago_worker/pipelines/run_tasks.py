@@ -72,11 +72,11 @@ def run_tasks(settings: Settings, stack: Stack, tasks: Mapping[str, TaskDefiniti
         if each.isolated:
             made[opening_task_name(name)] = opening_of(opening_task_name(name), stack.store, patience)
             promotion = promotion_of(promotion_task_name(name), patience)
-            made[promotion_task_name(name)] = _with_scope(promotion, _scope_of(each, tasks))
+            made[promotion_task_name(name)] = _with_scope(promotion, scope_of_run(each, tasks))
     return made
 
 
-def _scope_of(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> Scope | None:
+def scope_of_run(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -> Scope | None:
     """Return what the tasks of a run read and write together; ``None`` if one of them does not say.
 
     An audit counts: one that declares nothing has looked at the whole branch, and what was published beside the run
@@ -91,14 +91,15 @@ def _scope_of(pipeline: PipelineSettings, tasks: Mapping[str, TaskDefinition]) -
             scopes.append(definition.scope)
     reads = tuple(sorted({prefix for scope in scopes for prefix in scope.reads}))
     writes = tuple(sorted({prefix for scope in scopes for prefix in scope.writes}))
-    return Scope(reads, writes) if scopes else None
+    scope = Scope(reads, writes)
+    return evolve(scope, apart=scope.prefixes if pipeline.stacking else ()) if scopes else None
 
 
 def _with_scope(promotion: TaskDefinition, scope: Scope | None) -> TaskDefinition:
     if scope is None:
         return promotion
     workspace = Workspace(reads=scope.reads, writes=scope.writes)
-    return evolve(promotion, workspace=workspace, on_conflict=OnConflict.FAIL)
+    return evolve(promotion, workspace=workspace, on_conflict=OnConflict.FAIL, apart=scope.apart)
 
 
 def opening_of(name: str, store: ManagedStore, patience: float) -> TaskDefinition:

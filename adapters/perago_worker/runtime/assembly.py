@@ -26,9 +26,9 @@ from perago_worker.ops.run_branches import sweep_run_branches
 from perago_worker.pipelines.recovery_task import own_tasks
 from perago_worker.pipelines.run_tasks import run_tasks
 from perago_worker.runtime.attempt import Node, Runtime
-from perago_worker.runtime.bootstrap import settle_open_intents, settle_policy, worker_id
+from perago_worker.runtime.bootstrap import StartError, settle_open_intents, settle_policy, worker_id
 from perago_worker.runtime.exporters import exporting
-from perago_worker.runtime.failpoints import failpoint_from_environment, watched
+from perago_worker.runtime.failpoints import FailpointSignal, Witness, failpoint_from_environment, quiet, watched
 from perago_worker.runtime.further_targets import FurtherTargets
 from perago_worker.runtime.lineage_reporter import lineage_reporter
 from perago_worker.runtime.liveness import lookout_for
@@ -61,13 +61,17 @@ def assemble(settings: Settings, stack: Stack, tasks: Registry, hear: NoteListen
     ``hear``: told of everything a body says while it runs.
     """
     name = worker_id()
+    failpoint = failpoint_from_environment()
+    stack = quiet(stack, failpoint)
     membership = Membership(stack, name, settings.fence.policy)
     with membership.open():
         node = settle_policy(stack, settings, name)
         membership.settle(node.epoch)
         with (
             exporting(settings.telemetry) as counters,
-            _assembled(settings, stack, tasks, node, membership, counters=counters, hear=hear) as assembled,
+            _assembled(
+                settings, stack, tasks, node, membership, failpoint=failpoint, counters=counters, hear=hear
+            ) as assembled,
         ):
             yield assembled
 
@@ -94,6 +98,17 @@ def hidden_from_bodies(settings: Settings) -> tuple[str, ...] | None:
     return None
 
 
+def _check_stacking(settings: Settings, node: Node) -> None:
+    """Refuse to stack where nobody shares a branch: the setting would be silently without effect."""
+    stacking = [name for name, each in settings.pipelines.items() if each.stacking]
+    if stacking and node.backing not in SHARING:
+        raise StartError(
+            f"stacking = true of {', '.join(stacking)} wants a store that checks the head when it moves a branch, so "
+            f"that several can share one; found the policy {node.backing.value!r}. Leave stacking out, or look with "
+            "`perago doctor` why the store is not proved able to"
+        )
+
+
 @contextmanager
 def _assembled(
     settings: Settings,
@@ -102,6 +117,7 @@ def _assembled(
     node: Node,
     membership: Membership,
     *,
+    failpoint: FailpointSignal | Witness | None,
     counters: Instruments,
     hear: NoteListener,
 ) -> Generator[Assembled]:
@@ -109,7 +125,7 @@ def _assembled(
     first = (Target(each.repository, each.branch) for each in settings.pipelines.values() if not each.isolated)
     further = FurtherTargets(settings.targets)
     further.check(tasks.values(), tuple(first), stack.store, node.backing)
-    failpoint = failpoint_from_environment()
+    _check_stacking(settings, node)
     log.info("worker %s: backing %s, epoch %d, ledger %s", name, node.backing.value, node.epoch, node.ledger)
     show_worker(counters, node.backing, node.epoch, targets_of(settings))
     settle_open_intents(stack, settings, name, counters)

@@ -57,6 +57,7 @@ from perago_worker.runtime.telemetry import (
     summary,
     trace_file,
 )
+from perago_worker.runtime.turns import ProcessTurns
 
 
 @frozen
@@ -98,6 +99,7 @@ class Runtime:
     budget_watch: BudgetWatch | None = None
     codes: Mapping[str, str] = field(factory=dict[str, str])
     lineage: LineageReporter | None = None
+    turns: ProcessTurns = field(factory=ProcessTurns)
     further: FurtherTargets = field(factory=FurtherTargets)
     stopped: Stop = field(factory=Stop)
 
@@ -156,6 +158,7 @@ class Runtime:
                     interrupts=lambda state: self._interruption(state, heart),
                     attempt_until=heart.until,
                     background=lease,
+                    turns=self.turns,
                 )
                 if sign is not None:
                     sign.closed = outcome.acceptance is Acceptance.ACCEPTED

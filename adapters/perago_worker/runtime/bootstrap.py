@@ -11,7 +11,7 @@ from perago_core.answers import Done
 from perago_core.calls import Dialogue
 from perago_core.driver import run
 from perago_core.policy import OnIndeterminate, Policy, PolicyFailed, PolicySettings, resolve
-from perago_core.ports import Leaseless
+from perago_core.ports import Leaseless, Overwriting
 from perago_core.unanswered import asking_again
 from perago_core.values import Backing
 from perago_worker.api.errors import UserError
@@ -58,6 +58,8 @@ def settle_policy(stack: Stack, settings: Settings, name: str) -> Node:
             "the cluster has decided for leases, because the store was not proved able to condition a publication, "
             f"and its coordination store has none: {stack.coordination.instead_of_leases()}"
         )
+    if resolved.backing is Backing.LOCKED and isinstance(stack.store, Overwriting):
+        log.warning("the cluster has decided for leases, and %s", stack.store.despite_leases())
     if resolved.disagreed:
         log.warning("this worker found something else than the stored decision it follows: %s", resolved.decision)
     return Node(name, resolved.backing, resolved.epoch, stack.coordination is not None, settings.budget.budget())

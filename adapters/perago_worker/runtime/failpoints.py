@@ -14,16 +14,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from perago_core.answers import Answer
 from perago_core.failpoints import Edge, Failpoint, Reached
-from perago_core.ports import Assignment, ManagedOrchestrator
+from perago_core.ports import Assignment, Coordination, ManagedOrchestrator
 from perago_core.results import Result
 from perago_core.values import Attempt, TaskSnapshot
 from perago_worker.api.errors import UserError
+from perago_worker.stack import Stack
 
 VARIABLE = "PERAGO_FAILPOINT"
 _ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
@@ -42,9 +43,9 @@ class Watcher(Protocol):
 class FailpointSignal:
     """What is to happen where. Counts over all attempts of the process, and happens once.
 
-    ``quiet`` is held by every thread while it talks to the orchestrator, and by the one that stops the worker. A
-    process that is stopped in the middle of a transaction of *another* thread, a poll or a heartbeat, keeps everybody
-    out of an embedded orchestrator for as long as it sleeps: seen, "database is locked".
+    ``quiet`` is held by every thread while it talks to the orchestrator or the coordination store, and by the one that
+    stops the worker. A process that is stopped in the middle of a transaction of *another* thread, a poll, a heartbeat
+    or a sign of life, keeps everybody out of an embedded one for as long as it sleeps: seen, "database is locked".
     """
 
     signal: signal.Signals
@@ -146,6 +147,24 @@ class WatchedOrchestrator:
             self._orchestrator.log(task_id, line)
 
 
+class QuietCoordination:
+    """Whatever a coordination store can do, one call at a time, and none while the worker is being stopped."""
+
+    def __init__(self, coordination: Coordination, watcher: FailpointSignal | Witness) -> None:
+        for name in dir(coordination):
+            if not name.startswith("_"):
+                found = getattr(coordination, name)
+                setattr(self, name, _quietly(found, watcher.quiet) if callable(found) else found)
+
+
+def _quietly(call: Callable[..., Any], quiet: threading.Lock) -> Callable[..., Any]:
+    def called(*words: object, **named: object) -> Any:  # noqa: ANN401  whatever the store answers
+        with quiet:
+            return call(*words, **named)
+
+    return called
+
+
 def failpoint_from(environment: Callable[[str], str | None] = os.environ.get) -> FailpointSignal | Witness | None:
     """Read what the environment asks for, if anything."""
     setting = environment(VARIABLE)
@@ -158,6 +177,13 @@ def failpoint_from(environment: Callable[[str], str | None] = os.environ.get) ->
 def watched(orchestrator: ManagedOrchestrator, watcher: FailpointSignal | Witness | None) -> ManagedOrchestrator:
     """Return the orchestrator with failpoints around its polls and heartbeats, if anybody watches."""
     return orchestrator if watcher is None else WatchedOrchestrator(orchestrator, watcher)
+
+
+def quiet(stack: Stack, watcher: FailpointSignal | Witness | None) -> Stack:
+    """Return the systems with a coordination store in whose calls nobody is stopped, if anybody watches."""
+    if watcher is None or stack.coordination is None:
+        return stack
+    return evolve(stack, coordination=cast("Coordination", QuietCoordination(stack.coordination, watcher)))
 
 
 def failpoint_from_environment() -> FailpointSignal | Witness | None:

@@ -27,6 +27,7 @@ from perago_simulation.properties.register import JUDGED
 from perago_simulation.properties.safety import PROPERTIES
 from perago_simulation.properties.sharing import SHARING as SHARING_CLAUSES
 from perago_simulation.world.model import Model
+from perago_simulation.world.presets import PRESETS
 from perago_simulation.world.settings import SCOPES, Setting, setting
 
 #: What may go wrong, by name. Each is bounded so that it can be explored completely in seconds.
@@ -103,6 +104,17 @@ SHARED: Mapping[str, Mapping[str, Any]] = {
     "shared, terminated": {
         **_BESIDE, "pauses": True, "no_ops": True, "abreast": False, "terminations": 1, "scopes": "disjoint",
     },
+    # Those that publish above what nobody has accepted; where all meet, none does. Three of them: `test_stacking`.
+    **{
+        f"stacked{name}": {**_BESIDE, **more, "scopes": "disjoint", "stacking": 2} for name, more in _SHARED.items()
+    },
+    "stacked, crossed": {**_BESIDE, "pauses": True, "no_ops": True, "scopes": "crossed", "stacking": 2},
+    "stacked, one waits": {**_BESIDE, "pauses": True, "no_ops": True, "scopes": "disjoint", "stacking": 1},
+    "stacked, rerun": {**_BESIDE, "crashes": 1, "reruns": 1, "scopes": "disjoint", "stacking": 2},
+    "stacked, terminated": {
+        **_BESIDE, "pauses": True, "no_ops": True, "abreast": False, "terminations": 1, "scopes": "disjoint",
+        "stacking": 2,
+    },
 }  # fmt: skip
 
 #: Where retries that replace differ from retries that adopt, or may: what is explored of tasks that want it so.
@@ -116,6 +128,10 @@ REPLACING = (
     "side by side, a crash",
     "task scheduled twice",
 )
+
+#: A bucket that takes no conditions, under leases from elsewhere: where that shows what is lost, and what is kept.
+UNCONDITIONED = ("retries after crashes", "duplicate delivery", "foreign writer", "foreign merge and reset")
+_BARE = PRESETS["s3-without-conditions"].can
 
 #: The rows of the attempt's table that fire in no world of the ladder, and why: every other row must.
 UNREACHED: Mapping[str, str] = {
@@ -148,12 +164,15 @@ for several clauses each and name those that are broken. Liveness is judged with
 every world everything comes to an end in at most so many moves once nothing more goes wrong. Outside `soft` a retry
 adopts what its task has already published, which is the default; *replacing* is `on_abandoned = "replace"`, explored
 where the two may differ. *Shared*: two workflows that declare what they read and write, on the backings that let them
-share a branch; such a task keeps no ledger, so that such a line is one exploration.
+share a branch; such a task keeps no ledger, so that such a line is one exploration. *Stacked*: the same, and they
+publish above work that nobody has accepted, if it changes nothing that they declare. *No conditions*: a bucket whose
+puts take none, under a lease from elsewhere. That is no promise, but what is left of one; there a name and a claim are
+each written in one move, so that a real one may lose more.
 """
 
 FOOTER = """In every environment the store carries out a publication in two phases and begins again when the branch
-moves in between; a request may land long after its sender has died or given up; leases may expire at any moment without
-the holder noticing. No property rests on a clock.
+moves in between, but without conditions it overwrites what came; a request may land long after its sender has died or
+given up; leases may expire at any moment without the holder noticing. No property rests on a clock.
 """
 
 EXPLORED = """## What is explored
@@ -198,23 +217,27 @@ def environments_of(backing: Backing) -> Mapping[str, Mapping[str, Any]]:
 def rungs() -> list[tuple[str, Setting]]:
     """Return every combination of backing, environment and ledger, in the order of the ladder.
 
-    Retries adopt, as they do by default outside ``soft``; then those that replace, where it may make a difference.
+    Retries adopt, as they do by default outside ``soft``; then those that replace, where it may make a difference; then
+    leases over a bucket without conditions.
     """
     strong = [backing for backing in Backing if backing is not Backing.SOFT]
     default = [(backing, backing in strong, environments_of(backing)) for backing in Backing]
     replacing = {name: ENVIRONMENTS[name] for name in REPLACING}
+    bare: Mapping[str, Mapping[str, Any]] = {name: {**ENVIRONMENTS[name], "store": _BARE} for name in UNCONDITIONED}
+    beside = [*((backing, False, replacing) for backing in strong), (Backing.LOCKED, True, bare)]
     return [
         (name, setting(backing, adopts=adopts, ledger=ledger, **bounds))
-        for backing, adopts, explored in (*default, *((backing, False, replacing) for backing in strong))
+        for backing, adopts, explored in (*default, *beside)
         for name, bounds in explored.items()
         for ledger in ((False,) if "scopes" in bounds else (False, True))
     ]
 
 
 def named(of: Setting) -> str:
-    """Name what makes a promise: the backing, and what its retries do if that is not the default."""
+    """Name what makes a promise: the backing, and what its retries do or its store cannot, if not as usual."""
     replaces = of.backing is not Backing.SOFT and not of.adopts
-    return f"{of.backing.value}{', replacing' if replaces else ''}"
+    bare = of.backing is Backing.LOCKED and of.store == _BARE
+    return f"{of.backing.value}{', replacing' if replaces else ''}{', no conditions' if bare else ''}"
 
 
 def ladder(combinations: Sequence[tuple[str, Setting]], processes: int = 2) -> list[Rung]:

@@ -76,6 +76,7 @@ SAYS: Mapping[str, str] = {
     "backing": "What keeps the fence decision true.",
     "adopts": "Retries take over what their task has published, as they do by default; `soft` never does.",
     "scopes": "What workflows side by side declare to read and write: disjoint, overlapping or crossed.",
+    "stacking": "So many of these workflows publish above what nobody has accepted.",
     "mixed": "Of what is scheduled twice only the second adopts, as while a changed task is being rolled out.",
     "ledger": "Arm, confirm and settle intents.",
     "attempts": "Attempts of each step, retries included.",

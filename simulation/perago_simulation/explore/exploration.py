@@ -34,19 +34,22 @@ class Violation(Value):
 class Limits(Value):
     """Where an exploration stops although it is not done; it then says so.
 
-    ``memory`` is in megabytes, for all processes together. Limits are looked at after every few hundred worlds, so an
-    exploration may go a little beyond them.
+    ``memory`` is in megabytes, for all processes together; ``violations`` counts properties that do not hold. Limits
+    are looked at after every few hundred worlds, so an exploration may go a little beyond them.
     """
 
     states: int = 5_000_000
     depth: int = 10_000
     seconds: float = 600.0
     memory: float = float("inf")
+    violations: float = float("inf")
 
-    def reached(self, states: int, begun: float, processes: int) -> str:
-        """Name the limit that is reached by so many states since then, or nothing."""
+    def reached(self, states: int, violations: int, begun: float, processes: int) -> str:
+        """Name the limit that is reached by so many states and violations since then, or nothing."""
         if states >= self.states:
             return "states"
+        if violations >= self.violations:
+            return "violations"
         if time.monotonic() - begun >= self.seconds:
             return "seconds"
         if self.memory != float("inf") and resident() * processes >= self.memory:

@@ -1,74 +1,57 @@
-"""A breadth-first search that stops at the first violation, for questions of the kind "does anything notice?".
+"""An exploration that stops at the first violation, for questions of the kind "does anything notice?".
 
-Breadth first like ``explore``, so what is found first is found by the shortest way. It also takes a machine that gives
-up (an assertion, a key that is not there, a state that does not exist) for something found.
+It visits the same worlds in the same order as ``explore``, so what is found first is found by the shortest way. It also
+takes a machine that gives up (an assertion, a key that is not there, a state that does not exist) for something found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from perago_core.errors import ProtocolError
-from perago_simulation.explore.exploration import Violation
+from perago_simulation.explore.exploration import Limits, Violation
+from perago_simulation.explore.search import Explorer
 from perago_simulation.properties.safety import Property, When
-from perago_simulation.world.model import Label, Model, Move
-from perago_simulation.world.state import World
+from perago_simulation.world.model import Model
 
 #: The property under which a machine that gives up is reported.
 STUCK = "stuck"
+GIVES_UP = (AssertionError, AttributeError, KeyError, ProtocolError, ValueError)
 
 
 class ViolationSearch:
-    """One search: the worlds seen, and how each was reached."""
+    """One search: ``seen`` counts the worlds it has visited."""
 
     def __init__(self, model: Model, properties: Sequence[Property], ignore: Collection[str] = ()) -> None:
-        self.model = model
-        self.came_from: dict[World, tuple[World | None, Label]] = {}
-        self._always = [each for each in properties if each.when is When.ALWAYS and each.id not in ignore]
-        self._resting = [each for each in properties if each.when is When.AT_REST and each.id not in ignore]
+        # Of what one world breaks, the first is told: what holds always comes before what holds at rest.
+        self._properties = [
+            each
+            for when in (When.ALWAYS, When.AT_REST)
+            for each in properties
+            if each.when is when and each.id not in ignore
+        ]
+        self._model = model
+        self.seen = 0
 
     def first(self, states: int) -> Violation | None:
-        """Return the first thing wrong, or ``None`` once every world, or this many, have been seen."""
-        frontier: list[World] = []
-        found = self._visit(None, self.model.beginnings(), frontier)
-        while frontier and found is None and len(self.came_from) < states:
-            following: list[World] = []
-            for world in frontier:
-                found = self._visit(world, self.model.moves(world), following)
-                if found is not None:
-                    break
-            frontier = following
-        return found
-
-    def _visit(self, source: World | None, moves: Iterable[Move], fresh: list[World]) -> Violation | None:
-        came_from = self.came_from
+        """Return the first thing wrong, or ``None`` once every world, or about this many, have been seen."""
         try:
-            for label, world in moves:
-                if world not in came_from:
-                    came_from[world] = (source, label)
-                    fresh.append(world)
-                    found = self._judge(world)
-                    if found is not None:
-                        return found
-        except (AssertionError, AttributeError, KeyError, ProtocolError, ValueError) as error:
-            return Violation(STUCK, f"{type(error).__name__}: {error}", () if source is None else self._trace(source))
-        return None
+            if not any(True for _ in self._model.beginnings()):
+                return None
+        except GIVES_UP as error:
+            return Violation(STUCK, said(error), ())
+        explorer = Explorer(self._model, self._properties)
+        try:
+            self.seen = explorer.run(Limits(states=states, seconds=float("inf"), violations=1)).distinct
+        except GIVES_UP as error:
+            found = explorer.first_found()
+            return Violation(STUCK, said(error), explorer.way_to_expanded()) if found is None else found
+        return explorer.first_found()
 
-    def _judge(self, world: World) -> Violation | None:
-        resting = self._resting if self._resting and self.model.at_rest(world) else ()
-        for each in (*self._always, *resting):
-            problem = each.judge(self.model.setting, world)
-            if problem is not None:
-                return Violation(each.id, problem, self._trace(world))
-        return None
 
-    def _trace(self, world: World) -> tuple[Label, ...]:
-        labels: list[Label] = []
-        at: World | None = world
-        while at is not None:
-            at, label = self.came_from[at]
-            labels.append(label)
-        return tuple(reversed(labels))
+def said(error: Exception) -> str:
+    """Say how a machine gave up."""
+    return f"{type(error).__name__}: {error}"
 
 
 def first_violation(

@@ -168,7 +168,7 @@ class Explorer:
     ) -> Exploration:
         """Visit every world, level by level, until none is left or a limit is reached."""
         begun = time.monotonic()
-        with _no_garbage_collection():
+        with no_garbage_collection():
             frontier = self._begin(self.model.beginnings() if beginnings is None else beginnings)
             reached = self._search(Reached(frontier), limits, begun, progress, self._alone_until)
             if reached.done:
@@ -225,7 +225,7 @@ class Explorer:
             stopped = "depth" if frontier and level >= limits.depth else ""
             for at in range(0, 0 if stopped else len(frontier), _STRETCH):
                 following += self._expand(frontier[at : at + _STRETCH], level + 1)
-                stopped = limits.reached(elsewhere + self._distinct, begun, self._peers.count)
+                stopped = limits.reached(elsewhere + self._distinct, len(self._found), begun, self._peers.count)
                 if stopped:
                     break
             report = Report(len(frontier), self._generated, self._distinct, stopped, self._found)
@@ -318,6 +318,23 @@ class Explorer:
     # -----------------------------------------------------------------------------------------------------------------
     # The way there
 
+    def first_found(self) -> Violation | None:
+        """Return the first thing that the first wrong world breaks; for one process."""
+        order = {each.id: index for index, each in enumerate(self._properties)}
+        wrong = min(self._found.items(), key=lambda each: (each[1][:3], order[each[0]]), default=None)
+        return None if wrong is None else Violation(wrong[0], wrong[1].problem, self._way(wrong[1].at))
+
+    def way_to_expanded(self) -> tuple[Label, ...]:
+        """Return the way to the world whose steps are being taken; for one process."""
+        return self._way(self._expanded - 1)
+
+    def _way(self, at: int) -> tuple[Label, ...]:
+        labels: list[Label] = []
+        while at != _NOWHERE:
+            labels.append(self._numbers.values[self._labels[at]])
+            at = self._parents[at]
+        return tuple(reversed(labels))
+
     def _violations(self) -> tuple[Violation, ...]:
         if not self._found:  # everybody knows what was found, so nobody waits for the others' ways in vain
             return ()
@@ -337,7 +354,7 @@ def _trace(ways: Sequence[Ancestry], mark: Mark) -> tuple[Label, ...]:
 
 
 @contextmanager
-def _no_garbage_collection() -> Generator[None]:
+def no_garbage_collection() -> Generator[None]:
     """Let the collector rest: worlds are tuples of numbers, and it would walk all of them to find no cycle."""
     was_on = gc.isenabled()
     gc.disable()

@@ -17,7 +17,7 @@ from perago_core.machine.rows import Row
 from perago_core.value import Value
 from perago_core.values import SHARING, Backing
 from perago_simulation.explore.exploration import Violation
-from perago_simulation.explore.first_violation import first_violation
+from perago_simulation.explore.known_graph import first_otherwise
 from perago_simulation.explore.search import explore
 from perago_simulation.mutants.known_bugs import BUGS
 from perago_simulation.mutants.tables import Attempts, attempts, in_words, leads, skip, taken_for, with_rows
@@ -246,7 +246,7 @@ def noticed_in(mutant: Mutant, of: Setting) -> Violation | None:
     known = baseline(of)
     if mutant.rows and not mutant.rows & known.rows:
         return None
-    found = first_violation(mutant.make(of), JUDGED, known.broken)
+    found = first_otherwise(mutant.make(of), of, JUDGED, known.broken)
     return _unhealed(mutant.make(of), known.broken) if found is None and of in HEALED else found
 
 

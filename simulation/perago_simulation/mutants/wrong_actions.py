@@ -148,7 +148,7 @@ class ImmortalLease(Model):
 class PinnedAtTheHead(Model):
     """A workflow on a shared branch starts from the head, whoever has published it."""
 
-    def pin(self, world: World) -> str:
+    def pin(self, world: World, _step: int, /) -> str:
         """Return the head."""
         return world.head
 

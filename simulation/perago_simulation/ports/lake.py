@@ -17,6 +17,7 @@ from typing import TypeAlias
 from attrs import Factory, define
 
 from perago_core.answers import Answer, Done, NotDone
+from perago_core.names import over_message
 from perago_core.plan import PlanKind, PublishPlan
 from perago_core.values import Backing, Claim, Commit, CommitRef, Target
 from perago_simulation.ports.serving import ByReference, Dispatcher
@@ -101,10 +102,12 @@ class Repository:
         branch = self.branches[name]
         return changed(self.tree(branch.at), branch.uncommitted)
 
-    def merged(self, source: CommitRef, onto: CommitRef, *, joins: bool = False) -> CommitRef:
+    def merged(
+        self, source: CommitRef, onto: CommitRef, *, joins: bool = False, over: tuple[CommitRef, ...] = ()
+    ) -> CommitRef:
         """Make the merge of one commit onto another: what the source changed since its parent, as one new commit.
 
-        ``joins``: the source is its second parent.
+        ``joins``: the source is its second parent. ``over``: what it says it stands above.
 
         Where both have changed a path the source wins, silently: a store that blends is the worst case, and the one
         that is explored. What joins is refused there (``is_disputed``), as by every store that lets branches be shared.
@@ -112,7 +115,7 @@ class Repository:
         base = self.tree(self.commits[source].parents[0])
         tree = changed(self.tree(onto), differences(base, self.tree(source)))
         parents = (onto, source) if joins else (onto,)
-        return self.commit(parents, tree, self.commits[source].message).ref
+        return self.commit(parents, tree, over_message(self.commits[source].message, over)).ref
 
     def is_disputed(self, source: CommitRef, onto: CommitRef) -> bool:
         """Return whether both have changed a path since the source's parent, each in its own way."""
@@ -179,7 +182,8 @@ class Publications:
 
     def _install(self, plan: PublishPlan, repository: Repository, branch: Branch) -> CommitRef:
         merge = plan.kind is PlanKind.MERGE
-        branch.at = repository.merged(plan.commit, branch.at, joins=plan.joins) if merge else plan.commit
+        to = repository.merged(plan.commit, branch.at, joins=plan.joins, over=plan.over) if merge else plan.commit
+        branch.at = to
         self.restart(plan.target)
         return branch.at
 

@@ -8,10 +8,21 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from perago_core.names import over_in
 from perago_core.value import Value
-from perago_simulation.world.history import absent, chain, commit
+from perago_simulation.world.history import absent, chain, commit, maker
+from perago_simulation.world.ports import touched
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, Task, World, maintains, removed_by_strangers
+from perago_simulation.world.state import (
+    COMPLETED,
+    NOBODY,
+    Task,
+    World,
+    maintains,
+    removed_by_strangers,
+    scope_of,
+    stacks,
+)
 
 Judge: TypeAlias = Callable[[Setting, World], str | None]
 
@@ -127,16 +138,34 @@ def _above_accepted(setting: Setting, world: World) -> list[str]:
     return [ref for ref in above if not ref.startswith("F") and ref not in absent(world.head)]
 
 
-def _clean_history(_setting: Setting, world: World) -> str | None:
+def _clean_history(setting: Setting, world: World) -> str | None:
     refs = {ref for _, ref in accepted(world)}
-    for source, ref in accepted(world):
-        between = chain(ref)[1:]
-        between = between[: between.index(source)] if ref != source and source in between else ()
-        gone = absent(ref)
-        strange = [each for each in between if each not in refs and not each.startswith("F") and each not in gone]
+    for task in world.tasks:
+        source, ref = task.input, task.ref
+        if task.status is not COMPLETED or ref == source:
+            continue
+        gone, below = absent(ref), chain(ref)[1:]
+        if stacks(setting, task.step):
+            strange = [each for each in below if each not in gone and _has_no_place_below(setting, world, task, each)]
+        else:
+            between = below[: below.index(source)] if source in below else ()
+            strange = [each for each in between if not each.startswith("F") and each not in gone]
+        strange = [each for each in strange if each not in refs]
         if strange:
             return f"accepted {ref} stands on {_list(strange)}, which nobody accepted"
     return None
+
+
+def _has_no_place_below(setting: Setting, world: World, task: Task, each: str) -> bool:
+    """Return whether a task that stacks must not be above a commit that nobody has accepted.
+
+    It may if that has nothing to do with what the task declares, and if its own commit says so, for others.
+    """
+    if maker(each) == NOBODY:
+        return False
+    scope = scope_of(setting, task.step)
+    assert scope is not None
+    return each not in over_in(commit(task.ref).message) or bool(touched(setting, world, each, scope.kept_apart))
 
 
 def _not_on_a_stranger(setting: Setting, world: World) -> str | None:
@@ -185,7 +214,12 @@ PROPERTIES = (
     Property("S-01", "every accepted result stays on the branch", When.ALWAYS, _accepted_is_reachable),
     Property("S-02", "at most one abandoned publication above what was accepted", When.AT_REST, _one_abandoned_tip),
     Property("S-02b", "a finished workflow ends with its own result", When.AT_REST, _clean_tip),
-    Property("S-03", "no unaccepted commit inside accepted history", When.ALWAYS, _clean_history),
+    Property(
+        "S-03",
+        "no unaccepted commit inside accepted history, but what stacking names and keeps apart from",
+        When.ALWAYS,
+        _clean_history,
+    ),
     Property("S-04", "an accepted publication stands directly on its input", When.ALWAYS, _not_on_a_stranger),
     Property("S-41", "all that is accepted for one task is one result", When.ALWAYS, _one_result),
     Property("S-15", "a stranger's commit stays on the branch", When.ALWAYS, _stranger_survives),

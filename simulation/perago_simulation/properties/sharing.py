@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from perago_simulation.properties.safety import Property, When, accepted
-from perago_simulation.world.history import absent, chain, commit
+from perago_simulation.world.history import absent, chain, commit, maker
 from perago_simulation.world.ports import touched
 from perago_simulation.world.settings import Setting
-from perago_simulation.world.state import COMPLETED, World, scope_of
+from perago_simulation.world.state import COMPLETED, NOBODY, World, scope_of
 
 
 def _publications(setting: Setting, world: World) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -43,9 +43,22 @@ def _serialisable(setting: Setting, world: World) -> str | None:
     return None
 
 
+def _no_ops(setting: Setting, world: World) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return the same of every accepted task that stacks and published nothing: it was made from what it is."""
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for task in world.tasks:
+        scope = scope_of(setting, task.step)
+        if scope is not None and scope.stacks and task.status is COMPLETED:
+            run = maker(task.ref)
+            if run == NOBODY or world.tasks[world.runs[run].task].step != task.step:
+                found.append((task.ref, task.ref, scope.prefixes))
+    return found
+
+
 def _reads_accepted(setting: Setting, world: World) -> str | None:
+    """Who stacks must not have read it either if it changed nothing: its input may lie above unaccepted work."""
     refs = {ref for _, ref in accepted(world)}
-    for source, ref, reads in _publications(setting, world):
+    for source, ref, reads in (*_publications(setting, world), *_no_ops(setting, world)):
         for prefix in reads:
             writer = _last_writer(setting, world, source, prefix)
             if writer and writer not in refs:

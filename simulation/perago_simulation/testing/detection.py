@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from multiprocessing import get_context
 
 from hypothesis import Phase, seed, settings
@@ -90,8 +91,17 @@ def sized(examples: int = EXAMPLES) -> settings:
 
 def finds(bug: Bug, number: int) -> bool:
     """Return whether the run with this seed finds a bug. It is the same whatever has run before."""
+    try:
+        run_state_machine_as_test(seed(number)(_seeking(bug)), settings=sized())
+    except AssertionError:
+        return True
+    return False
 
-    @seed(number)
+
+@lru_cache(maxsize=1)
+def _seeking(bug: Bug) -> type[WorldMachine]:
+    """Return what looks for a bug with any seed: what it may do there is the same for all, and is worked out once."""
+
     class Sought(WorldMachine):
         where = strategies.settings([each for each in bug.backings if each is not Backing.SOFT])
         _caches = {}  # noqa: RUF012  worlds of this bug only
@@ -100,11 +110,7 @@ def finds(bug: Bug, number: int) -> bool:
         def model(self, of: Setting) -> Model:
             return bug.make(of)
 
-    try:
-        run_state_machine_as_test(Sought, settings=sized())
-    except AssertionError:
-        return True
-    return False
+    return Sought
 
 
 HEADING = f"""\

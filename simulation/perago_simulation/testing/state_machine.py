@@ -11,8 +11,9 @@
 Hypothesis draws a setting, the troubles of the run, and then moves: work, or a fault while the budget lasts. After each
 of them every property is judged; at the end everything is run to rest. Then further runs are made in the same setting,
 whose worlds are known by now, and in another, each with troubles of its own: drawing an example costs Hypothesis more
-than a dozen runs cost us, and what finds a bug is the number of runs and of settings. Of a small setting every world is
-looked at instead, shortest ways first: runs keep coming to the same ones. A failure prints the line that replays it.
+than a dozen runs cost us, and what finds a bug is the number of runs and of settings. Where little can go wrong every
+world is looked at instead, shortest ways first: runs keep coming to the same ones. A failure prints the line that
+replays it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from perago_simulation.world.model import Model
 from perago_simulation.world.settings import Setting
 
 #: So many settings are remembered with the worlds met there: a long night draws thousands.
-REMEMBERED = 64
-#: So many worlds of a small setting are looked at.
-ALL = 8_000
+REMEMBERED = 256
+#: So many worlds of a small setting are looked at; if it has more, the runs are made there too.
+ALL = 20_000
 #: So many moves bring everything to rest, or somebody waits for ever.
 BUSY = 1_000
 #: So many runs follow the drawn one, in each of so many settings: its own, and others.
@@ -55,8 +56,9 @@ class WorldMachine(RuleBasedStateMachine):
 
     where: ClassVar[st.SearchStrategy[Setting]] = strategies.settings()
     _caches: ClassVar[dict[tuple[type, Setting], WorldCache]] = {}
-    #: What was found where all worlds were looked at: it is found again whenever Hypothesis comes back to it.
-    _looked_at: ClassVar[dict[tuple[type, Setting], Failure | None]] = {}
+    #: What was found where all worlds were looked at, and whether those were all: it is found again whenever Hypothesis
+    #: comes back to it.
+    _looked_at: ClassVar[dict[tuple[type, Setting], tuple[Failure | None, bool]]] = {}
 
     def model(self, of: Setting) -> Model:
         """Return what is tried. Override it: ``Embedded`` takes a table, a store, a runtime of your own."""
@@ -127,24 +129,29 @@ class WorldMachine(RuleBasedStateMachine):
             return
         for of in (self.worlds.model.setting, *self.others):
             self.worlds = self._known(of)
-            if of in strategies.SMALL:
-                self._look_at_all(of)
+            if of in strategies.SMALL and self._look_at_all(of):
                 continue
             for _ in range(FURTHER):
                 self.node, self.choices = self.worlds.begin(), []
                 self.plan = Plan(some_troubles(of, self.order))
                 self._run_to_rest()
 
-    def _look_at_all(self, of: Setting) -> None:
-        """Look at every world of a small setting, once: runs through it keep coming to the same ones."""
+    def _look_at_all(self, of: Setting) -> bool:
+        """Look at every world of a small setting, once: runs through it keep coming to the same ones.
+
+        Return whether those were all.
+        """
         mine = (type(self), of)
         if mine not in self._looked_at:
-            found = ViolationSearch(self.worlds.model, strategies.judged(of)).first(ALL)
-            self._looked_at[mine] = None if found is None else follow(self.worlds, found.trace)
-            assert found is None or self._looked_at[mine] is not None, f"{found.property} is found in no run"
-        failure = self._looked_at[mine]
+            search = ViolationSearch(self.worlds.model, strategies.judged(of))
+            found = search.first(ALL)
+            failure = None if found is None else follow(self.worlds, found.trace)
+            assert found is None or failure is not None, f"{found.property} is found in no run"
+            self._looked_at[mine] = failure, search.seen < ALL
+        failure, complete = self._looked_at[mine]
         if failure is not None:
             raise AssertionError(strategies.explain(self.worlds, failure))
+        return complete
 
     def _run_to_rest(self) -> None:
         """Without further faults somebody finishes or gives up (L-01), and the promises hold there."""

@@ -38,9 +38,9 @@ class Trial(Value):
         found = search.first(states)
         if found is not None:
             raise self._failed(model, Violation(found.property, found.problem, found.trace))
-        if len(search.came_from) >= states:
+        if search.seen >= states:
             raise AssertionError(f"not every world was visited: stopped after {states:,}; explore a smaller setting")
-        return len(search.came_from)
+        return search.seen
 
     def simulate(self, of: Model | Setting, scheduler: Scheduler | None = None) -> None:
         """Make random runs, or fail with one that breaks a property, shrunk. The same runs every time."""

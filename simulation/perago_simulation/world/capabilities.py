@@ -21,7 +21,9 @@ class Capabilities(Value):
     ``claim``: it creates a record if there is none. ``lease``: somebody grants leases. ``revocable_names``: a request
     that names a deleted branch fails. ``barrier``: a call after which every update the store had begun starts again.
     ``conditional_merge`` and ``conditional_relocate``: the expected head is checked in the update.
-    ``conditional_claim``: so is the claim, in the same step.
+    ``conditional_claim``: so is the claim, in the same step. ``overwrites`` is no ability: an update does not begin
+    again when the branch has moved meanwhile, but lands on what it read and takes away what came between, as a put
+    without a condition does.
     """
 
     blind: bool = field(default=True, validator=flag)
@@ -32,11 +34,14 @@ class Capabilities(Value):
     conditional_merge: bool = field(default=False, validator=flag)
     conditional_relocate: bool = field(default=False, validator=flag)
     conditional_claim: bool = field(default=False, validator=flag)
+    overwrites: bool = field(default=False, validator=flag)
 
     def lacks(self, needed: Capabilities) -> tuple[str, ...]:
         """Name what is needed and not there."""
         names = (each.name for each in fields(Capabilities))
-        return tuple(name for name in names if getattr(needed, name) and not getattr(self, name))
+        missing = tuple(name for name in names if getattr(needed, name) and not getattr(self, name))
+        # `soft` promises nothing, so it also runs where nothing is safe; whoever needs more needs more than a lease.
+        return ("swap", *missing) if self.overwrites and needed.claim else missing
 
 
 def _exactly(*names: str) -> Capabilities:
@@ -69,6 +74,7 @@ _FOR: Mapping[str, str] = {
     "barrier": "updates the store had begun before the revocation do not land after it",
     "conditional_merge": "a merge lands on the head that was observed or not at all",
     "conditional_relocate": "a relocation removes the head that was observed or nothing",
+    "swap": "an update that has begun lands on the head it was computed from, or begins again",
     "conditional_claim": "a newer attempt's claim stops an older one inside the store's own update",
 }
 

@@ -130,9 +130,10 @@ def begins_at(setting: Setting, world: World, step: int, given: str) -> CommitRe
     return found.value
 
 
-def accepted_head(setting: Setting, world: World) -> CommitRef:
-    """Return where a workflow on a branch that others write to is pinned."""
-    _, found = _held(setting, world, NOBODY, sharing.newest_accepted(TARGET, commit(world.head)))
+def accepted_head(setting: Setting, world: World, step: int) -> CommitRef:
+    """Return where a workflow on a branch that others write to is pinned, whose first step this is."""
+    scope = scope_of(setting, step)
+    _, found = _held(setting, world, NOBODY, sharing.newest_accepted(TARGET, commit(world.head), scope))
     assert isinstance(found, Done)
     return found.value
 

@@ -88,7 +88,7 @@ def _resend(_model: Model, world: World) -> Moves:
     for at, request in enumerate(world.requests):
         if request.awaited:
             others = (*world.requests[:at], *world.requests[at + 1 :])
-            both = (request._replace(awaited=False), request._replace(begun=False))
+            both = (request._replace(awaited=False), request._replace(begun=False, on=""))
             requests = tuple(sorted((*others, *both), key=by_run))
             yield ("fault", "resend", f"publication of e{request.run}"), world._replace(requests=requests)
 

@@ -3,9 +3,10 @@
 ``C2`` is what execution 2 staged on the root, ``C2(M0)`` what it staged on ``M0``. ``M2`` and ``M2(M0)`` are their
 merges onto their own base, ``M2@F0`` is a merge onto another head. ``D2`` and ``E2`` are the same for executions that
 all stage equal content. ``F0@A`` is a stranger's commit on ``A``, ``FM0@A`` a stranger's merge of ``F0@A`` into ``A``,
-with two parents. ``U3(M2^)`` is what recovery 3 stages to undo ``M2^``, and ``N3(M2^)^`` is that, published. A name
-says everything, so a world only has to hold names; two different commits must never share one, also not across the
-explorations of one process.
+with two parents. ``U3(M2^)`` is what recovery 3 stages to undo ``M2^``, and ``N3(M2^)^`` is that, published.
+``M2^[M0^]@M0^`` was published above ``M0^`` before anybody had accepted that, and says so. A name says everything, so a
+world only has to hold names; two different commits must never share one, also not across the explorations of one
+process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import islice
 
+from perago_core.names import over_message
 from perago_core.values import Commit, CommitRef
 
 ROOT = CommitRef("A")
@@ -33,18 +35,20 @@ def staged(run: int, base: str, *, same_tree: bool) -> CommitRef:
     return _make(f"{letter}{run}" if base == ROOT else f"{letter}{run}({base})", base, f"t:{base}+{own}")
 
 
-def merged(source: str, onto: str, *, joins: bool = False) -> CommitRef:
+def merged(source: str, onto: str, *, joins: bool = False, over: tuple[CommitRef, ...] = ()) -> CommitRef:
     """Make the merge of a staged commit onto a head; on its own base it is the staged tree, elsewhere a blend.
 
-    One that joins has the staged commit as its second parent.
+    One that joins has the staged commit as its second parent, and says ``over`` which unaccepted ones it stands.
     """
     name = {"C": "M", "D": "E", "U": "N"}[source[0]] + source[1:]
     base = commit(source).parents[0]
     others = (CommitRef(source),) if joins else ()
     name = f"{name}^" if joins else name
+    name = f"{name}[{','.join(over)}]" if over else name
+    says = over_message("", over)
     if onto == base:
-        return _make(name, onto, commit(source).tree, *others)
-    return _make(f"{name}@{onto}", onto, f"{commit(source).tree}+{commit(onto).tree}", *others)
+        return _make(name, onto, commit(source).tree, *others, says=says)
+    return _make(f"{name}@{onto}", onto, f"{commit(source).tree}+{commit(onto).tree}", *others, says=says)
 
 
 def undone(run: int, ref: str) -> CommitRef:
@@ -71,9 +75,9 @@ def foreign_merge(number: int, onto: str) -> CommitRef:
     return _make(f"FM{number}@{onto}", onto, commit(side).tree, side)
 
 
-def _make(name: str, parent: str, tree: str, *others: CommitRef) -> CommitRef:
+def _make(name: str, parent: str, tree: str, *others: CommitRef, says: str = "") -> CommitRef:
     ref = CommitRef(name)
-    made = Commit(ref, (CommitRef(parent), *others), tree)
+    made = Commit(ref, (CommitRef(parent), *others), tree, says)
     assert _COMMITS.setdefault(ref, made) == made, f"two commits are called {ref}"
     return ref
 

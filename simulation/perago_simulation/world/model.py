@@ -161,6 +161,10 @@ class Model:
                 landed = with_budget(after, spent)
                 yield (who, kind.__name__, "landed, answer lost"), self.tell(landed, index, lost)
 
+    def start(self, attempt: Attempt) -> AttemptState:
+        """Return where an execution of an attempt begins."""
+        return self.table.start(attempt).state
+
     def _fire(self, state: AttemptState, event: Event) -> Step[Attempt, Known]:
         row, after, commands = self.table.fire(state, event)
         self.fired.add(row.id)
@@ -202,14 +206,16 @@ class Model:
         if not request.begun:
             refusal = self.store.refusal(self.setting, world, request)
             if refusal is None:
-                begun = tuple(sorted((*others, request._replace(begun=True)), key=by_run))
+                on = world.head if self.setting.store.overwrites else ""
+                begun = tuple(sorted((*others, request._replace(begun=True, on=on)), key=by_run))
                 yield ("store", "begin", who), world._replace(requests=begun)
                 return
             gone = world._replace(requests=others)
             after = self.tell(gone, request.run, refused(refusal)) if awaited else gone
             yield ("store", "refuse", f"{who}: {refusal}"), after
             return
-        ref = self.store.installed(self.setting, world, request)
+        read = world._replace(head=request.on) if request.on else world
+        ref = self.store.installed(self.setting, read, request)
         moved = with_head(world._replace(requests=others), ref)
         if world.rare is not None and request.plan.commit in world.rare.hollow:
             moved = with_rare(moved, hollow=tuple(sorted({*world.rare.hollow, ref})))
@@ -289,17 +295,17 @@ class Model:
         """
         if workflow < self.setting.workflows:
             able = self.setting.store
-            quiet = world
+            quiet, first = world, workflow * self.setting.steps
             if able.revocable_names and self.setting.pinned:
                 quiet = world._replace(names=self._names_in_use(world))
             # An atomic store checks the name in the step that moves the branch: what was begun under it begins again.
             waits = (able.barrier or able.conditional_claim) and self.setting.pinned
             pinned = restarted(quiet) if waits else quiet
-            yield from self.hand_out(pinned, Task(workflow * self.setting.steps, 1, self.pin(pinned)))
+            yield from self.hand_out(pinned, Task(first, 1, self.pin(pinned, first)))
 
-    def pin(self, world: World) -> str:
+    def pin(self, world: World, step: int, /) -> str:
         """Return what a workflow starts from: the head, or on a shared branch the newest accepted commit."""
-        return accepted_head(self.setting, world) if self.setting.scopes else world.head
+        return accepted_head(self.setting, world, step) if self.setting.scopes else world.head
 
     def _names_in_use(self, world: World) -> tuple[tuple[int, str], ...]:
         if not self.setting.abreast:
@@ -321,7 +327,7 @@ class Model:
         index = len(world.runs)
         task = world.tasks[at]._replace(status=OPEN, winner=NOBODY, ref="")
         attempt = attempt_of(self.setting, task, at, index, epoch_of(world))
-        begun = self.table.start(attempt).state
+        begun = self.start(attempt)
         if self.setting.bodies or begun.phase is not Phase.WORKSPACE:
             after = world._replace(runs=(*world.runs, Run(at, RUNNING, begun)))
             yield ("orchestrator", what, f"t{at} to e{index}"), after

@@ -15,7 +15,7 @@ from attrs import evolve
 from perago_core.answers import Answer, Done, NotDone
 from perago_core.calls import Call
 from perago_core.ledger import records
-from perago_core.names import commit_message, recovery_name
+from perago_core.names import commit_message, recovery_name, revert_message
 from perago_core.ports import Entry
 from perago_core.results import Completed, FailedTerminally, Result
 from perago_core.values import Attempt, Claim, Commit, CommitRef, Head, Landed, StagedRef, Target
@@ -159,12 +159,15 @@ def _message(setting: Setting, world: World, ref: str) -> str:
         return ""
     at = world.runs[run].task
     task = world.tasks[at]
-    return commit_message(f"wf/step{task.step}", task.number, f"t{at}")
+    said = (f"wf/step{task.step}", task.number, f"t{at}")
+    return revert_message(ref, *said) if run in recoverers(world) else commit_message(*said)
 
 
 @cache
 def _described(ref: str, message: str) -> Commit:
-    return evolve(commit(ref), message=message)
+    """Let a commit say whose it is, and what it says by itself: above which unaccepted ones it was published."""
+    known = commit(ref)
+    return evolve(known, message=f"{message}{known.message}")
 
 
 def _since(

@@ -34,10 +34,10 @@ PRESETS: Mapping[str, Preset] = {
         "in the same object as the head it carries `atomic`: `perago_bucket` does that.",
     ),
     "s3-without-conditions": Preset(
-        Capabilities(),
+        Capabilities(overwrites=True),
         "a put overwrites whatever is there: nothing is checked in the update that moves the head, no name can be "
-        "revoked, and what was sent before a lease was lost lands after it. A lease from elsewhere changes none of "
-        "that; --backing locked shows what is lost.",
+        "revoked, and what was sent before a lease was lost lands after it, on the head that it read. A lease from "
+        "elsewhere changes none of that; --backing locked shows what is lost.",
     ),
     "nessie": Preset(
         _HEAD_ONLY,

@@ -49,10 +49,11 @@ def begin(model: Model, world: World) -> Moves:
     while isinstance(found := model.talks.next("look", answers, lambda: revert.unaccepted(TARGET)), Call):
         _, answer = _serve(model.setting, world, NOBODY, found)
         answers = (*answers, answer)
-    looked: Answer[Unaccepted | None] = found.value
+    looked: Answer[tuple[Unaccepted, ...]] = found.value
     assert isinstance(looked, Done)
-    seen = looked.value
-    if seen is not None and not seen.stays:
+    for seen in looked.value:
+        if seen.stays:
+            continue
         at = max(index for index, task in enumerate(world.tasks) if f"wf/step{task.step}" == seen.task)
         run = len(world.runs)
         begun = (*world.rare.recoveries, Recovering(run, seen.commit.ref, seen.task))

@@ -38,11 +38,15 @@ RARE: Mapping[str, str] = {
 
 #: What the workflows of a branch declare: each its own folder, all of them one, or each reads what the next one writes.
 SCOPES = ("", "disjoint", "overlapping", "crossed")
+#: Two more that make a difference only to some: every other workflow has the same folder; and the last step of each
+#: reads, beside its own, what the next workflow writes.
+PAIRED, HANDED_ON = "paired", "handed on"
 
 
 def _scopes(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if value not in SCOPES:
-        message = f"{type(instance).__name__}.{attribute.name} must be one of {SCOPES}, not {value!r}"
+    known = (*SCOPES, PAIRED, HANDED_ON)
+    if value not in known:
+        message = f"{type(instance).__name__}.{attribute.name} must be one of {known}, not {value!r}"
         raise ValueError(message)
 
 
@@ -57,7 +61,8 @@ class Setting(Value):
     one first revokes the names of the ended and passes the barrier, as ``perago run`` does. With ``abreast`` the next
     one may start at any moment, beside those that run. With ``maintenance`` every workflow but the first changes the
     layout and no content, and with the ledger the first one publishes on top of what was accepted so. ``scopes``: what
-    each of them declares to read and to write, so that they share the branch. ``crashes``,
+    each of them declares to read and to write, so that they share the branch; the first ``stacking`` of them publish
+    above work that nobody has accepted. ``crashes``,
     ``losses`` (answers that do not arrive), ``duplicates`` (second deliveries of an attempt) and ``strangers`` (commits
     by somebody else) are budgets of the whole run. With ``pauses`` the orchestrator may give up an attempt whose worker
     still lives.
@@ -95,6 +100,7 @@ class Setting(Value):
     adopts: bool = field(default=False, validator=flag)
     mixed: bool = field(default=False, validator=flag)
     scopes: str = field(default="", validator=_scopes)
+    stacking: int = field(default=0, validator=count)
     requeues: int = field(default=0, validator=count)
     reruns: int = field(default=0, validator=count)
     resends: int = field(default=0, validator=count)
@@ -140,6 +146,7 @@ class Setting(Value):
         order = "side by side" if self.abreast else "in sequence"
         order += " of which all but the first maintain" if self.maintenance else ""
         order += f" with {self.scopes} scopes" if self.scopes else ""
+        order += f" of which {self.stacking} stack" if self.stacking else ""
         started = f"{self.workflows} workflows {order}{'' if self.pinned else ' that go around the pin'}, "
         steps = f"{started if self.workflows > 1 else ''}{self.steps}"
         backing = f"{self.backing.value}{self._adopting() if self.takes_over else ''}"

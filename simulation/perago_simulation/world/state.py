@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from attrs import evolve
+
 from perago_core.answers import Answer
 from perago_core.attempt import AttemptState
 from perago_core.machine.rows import Command
@@ -78,18 +80,19 @@ class Request(NamedTuple):
     changes first; then it begins again. So ``begun`` is also the rotation token of the branch record: a real store
     compares the token it read when it began with the one there is when it installs. Whatever rotates the token takes
     ``begun`` away (``restarted``), and a number to compare would say no more. ``awaited``: the sender still waits for
-    the answer.
+    the answer. ``on``: where the store overwrites, the head that was read when it began; it never begins again.
     """
 
     run: int
     plan: PublishPlan
     begun: bool = False
     awaited: bool = True
+    on: str = ""
 
 
-def by_run(request: Request) -> tuple[int, bool, bool]:
+def by_run(request: Request) -> tuple[int, bool, bool, str]:
     """Order requests; a sender has more than one only if the transport made a copy."""
-    return request.run, request.begun, request.awaited
+    return request.run, request.begun, request.awaited, request.on
 
 
 class Lease(NamedTuple):
@@ -270,18 +273,42 @@ def maintains(setting: Setting, task: Task) -> bool:
     return setting.maintenance and task.step >= setting.steps
 
 
+@cache
 def scope_of(setting: Setting, step: int) -> Scope | None:
-    """Return what the workflow of a step declares to read and to write; ``None``: nothing."""
+    """Return what a step declares to read and to write; ``None``: nothing."""
+    scope = _declared(setting, step)
+    return scope if scope is None or not stacks(setting, step) else evolve(scope, apart=apart(setting, step))
+
+
+def apart(setting: Setting, step: int) -> tuple[str, ...]:
+    """Return from what unaccepted work has to keep for a step to stack on it: from all that its workflow declares."""
+    first = step // setting.steps * setting.steps
+    scopes = (_declared(setting, each) for each in range(first, first + setting.steps))
+    return tuple(sorted({prefix for scope in scopes if scope is not None for prefix in scope.prefixes}))
+
+
+def _declared(setting: Setting, step: int) -> Scope | None:
     own = step // setting.steps
+    after = (own + 1) % setting.workflows
     match setting.scopes:
         case "disjoint":
             return Scope((f"p{own}/",), (f"p{own}/",))
         case "overlapping":
             return Scope(("p/",), ("p/",))
         case "crossed":
-            return Scope((f"p{(own + 1) % setting.workflows}/",), (f"p{own}/",))
+            return Scope((f"p{after}/",), (f"p{own}/",))
+        case "paired":
+            return Scope((f"p{own % 2}/",), (f"p{own % 2}/",))
+        case "handed on":
+            is_last = step % setting.steps == setting.steps - 1
+            return Scope((f"p{own}/", f"p{after}/") if is_last else (f"p{own}/",), (f"p{own}/",))
         case _:
             return None
+
+
+def stacks(setting: Setting, step: int) -> bool:
+    """Return whether the workflow of a step publishes above work that nobody has accepted."""
+    return step // setting.steps < setting.stacking
 
 
 def removed_by_strangers(world: World) -> tuple[str, ...]:
@@ -290,10 +317,10 @@ def removed_by_strangers(world: World) -> tuple[str, ...]:
 
 
 def restarted(world: World) -> World:
-    """Return the world in which every update the store had begun starts again."""
-    if not any(request.begun for request in world.requests):
+    """Return the world in which every update the store had begun starts again, but where the store overwrites."""
+    if not any(request.begun and not request.on for request in world.requests):
         return world
-    return world._replace(requests=tuple(request._replace(begun=False) for request in world.requests))
+    return world._replace(requests=tuple(each._replace(begun=bool(each.on)) for each in world.requests))
 
 
 def _adopts(setting: Setting, task: Task) -> bool:

@@ -46,4 +46,4 @@ class Store:
         plan = request.plan
         if plan.kind is not PlanKind.MERGE:
             return plan.commit
-        return merged(plan.commit, world.head, joins=plan.joins)
+        return merged(plan.commit, world.head, joins=plan.joins, over=plan.over)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from io import BytesIO
 from secrets import token_hex
@@ -106,6 +106,13 @@ class BucketCoordinationHarness:
 
 def commit_as_stranger(connection: Connection, target: Target, files: Mapping[str, bytes | None]) -> CommitRef:
     """Commit on top of a branch, with no claim and no regard for anybody."""
+    return staged_by_stranger(connection, target, files)()
+
+
+def staged_by_stranger(
+    connection: Connection, target: Target, files: Mapping[str, bytes | None]
+) -> Callable[[], CommitRef]:
+    """Do all of that but the movement of the branch, which is left to the caller."""
     store = BucketStore(connection)
     head = _done(store.head(target))
     assert head is not None
@@ -120,9 +127,13 @@ def commit_as_stranger(connection: Connection, target: Target, files: Mapping[st
     assert staged is not None
     decision = fence.decide(fence.Case(attempt, staged, head))
     assert isinstance(decision, fence.Allowed)
-    published = _done(store.publish(decision.plan))
-    _done(store.drop(target, name))
-    return published
+
+    def move() -> CommitRef:
+        published = _done(store.publish(decision.plan))
+        _done(store.drop(target, name))
+        return published
+
+    return move
 
 
 def _done(answer: Answer[T]) -> T:

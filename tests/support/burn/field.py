@@ -17,6 +17,9 @@ from attrs import define, field, frozen
 
 from perago_core.pipelines import OrchestratorError
 from perago_core.values import CommitRef, Target
+from perago_worker.api.errors import UserError
+from perago_worker.cli.project import Project
+from perago_worker.cli.run import make_ready
 from tests.cluster.servers import connect
 from tests.support.burn.faults import NETWORK, SLOTS, Kind
 from tests.support.burn.sharing import Sharing
@@ -35,6 +38,8 @@ STACKS: Mapping[str, type[CrashProject]] = {
     "servers": ServersProject,
 }
 STEPS = 3
+#: Seconds between two looks at a run that is followed.
+_GLANCE = 1.0
 #: Seconds a body takes, and megabytes of the disk of the worker whose disk is filled.
 _LASTS, _DISK = 0.3, 32
 #: Seconds after which a database is held by somebody who does not work: longer than any transaction of ours.
@@ -103,6 +108,7 @@ class Field:
     #: The executions that were accepted, in all rounds.
     accepted: set[str | None] = field(factory=set[str | None])
     _closing: ExitStack = field(factory=ExitStack)
+    _starting: threading.Lock = field(factory=threading.Lock)
 
     @classmethod
     def on(cls, stack: str, folder: Path, policy: str, sharing: Sharing | None = None, *, spark: bool = False) -> Self:
@@ -203,10 +209,29 @@ class Field:
                 assert ran.returncode == 0, ran.stdout + ran.stderr
 
     def run(self, pipeline: Pipeline) -> str:
-        """Start a pipeline as a person does, and follow it to its end; give what is said if it does not succeed."""
+        """Start a pipeline as a person does, and follow it to its end; give what is said if it does not succeed.
+
+        Those of a shared branch are started and followed from one process: as many commands as there are workflows
+        take minutes of a small machine to start, and longer than Conductor has to live.
+        """
+        if self.sharing is not None:
+            return self._begin(pipeline)
         on = "conductor" if self.kind == "servers" else "local"
         ran = self.project.perago("run", pipeline.name, "--on", on, limit=600)
         return "" if not ran.returncode else f"{pipeline.name}: {ran.stderr.strip()[-300:]}"
+
+    def _begin(self, pipeline: Pipeline) -> str:
+        """Start a pipeline by what ``perago run`` starts it with; give what is said if it cannot be."""
+        kind = "conductor" if self.kind == "servers" else "local"
+        told = {"tasks": self.project.modules, "orchestrator": {"kind": kind}}
+        try:
+            with self._starting, closing(Project(self.project.folder, told)) as project:
+                begun = make_ready(project, pipeline.name, {}, on=kind).begin()
+            while (view := self.project.pipelines.view(begun)) is not None and view.running:
+                time.sleep(_GLANCE)
+        except (UserError, OrchestratorError) as trouble:
+            return f"{pipeline.name}: {trouble}"
+        return "" if view is not None and view.succeeded else f"{pipeline.name}: {view}"[:300]
 
     def under_way(self, *only: str) -> tuple[str, ...]:
         """Name the runs of these pipelines, or only some of them, that have not ended; or why nobody can tell."""

@@ -81,6 +81,6 @@ def scenario(backing: str, faults: Sequence[Fault], clauses: Collection[str], *,
     if found is not None:
         again = command_of(model, choices(model, found.trace))
         return f"scenario, {found.property} in {len(found.trace)} moves ({bounds}):\n{again}"
-    seen = len(search.came_from)
+    seen = search.seen
     every = "in every world" if seen < _WORLDS else f"in the first {seen:,} worlds"
     return f"no scenario: {named} holds {every} of the simulator ({bounds}); look below the ports"

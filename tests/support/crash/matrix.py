@@ -26,7 +26,7 @@ from attrs import evolve, frozen
 
 from perago_core.failpoints import CATALOGUE
 from tests.support.crash.judging import Line, judge_line, judge_rest
-from tests.support.crash.project import ENDED_WELL, CrashProject, WorkerProcess, wait_for
+from tests.support.crash.project import ENDED_WELL, LIMIT, CrashProject, WorkerProcess, wait_for
 
 #: Each backing with the policy that leads to it on the embedded stack.
 POLICIES = {"atomic": "auto", "locked": "disable", "soft": "soft"}
@@ -195,7 +195,8 @@ def rest(project: CrashProject, plays: Iterable[Play], healthy: WorkerProcess) -
         running[:] = [play for play in running if project.view(play.line.workflow).running]
         return not running
 
-    wait_for(is_over, "end of all workflows", healthy)
+    # Each of them may take as long as any wait: one worker plays them all, and the machine may be busy.
+    wait_for(is_over, "end of all workflows", healthy, LIMIT * len(running))
 
 
 def _judge(project: CrashProject, play: Play, victim: WorkerProcess, *, woke: bool) -> Verdict:

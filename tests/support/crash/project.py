@@ -115,13 +115,13 @@ class WorkerProcess:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
 
-def wait_for(ready: Callable[[], T], what: str, worker: WorkerProcess | None = None) -> T:
+def wait_for(ready: Callable[[], T], what: str, worker: WorkerProcess | None = None, limit: float = LIMIT) -> T:
     """Wait until it is so, and give what was found; in vain if the worker that should do it has ended."""
-    until = time.monotonic() + LIMIT
+    until = time.monotonic() + limit
     while not (found := ready()):
         said = "" if worker is None else worker.said()
         assert worker is None or worker.process.poll() is None, f"no {what}, the worker has ended: {said}"
-        assert time.monotonic() < until, f"waited {LIMIT:g} s for {what}: {said}"
+        assert time.monotonic() < until, f"waited {limit:g} s for {what}: {said}"
         time.sleep(0.03)
     return found
 

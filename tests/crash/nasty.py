@@ -111,13 +111,6 @@ def takes_what_is_precious(workspace: Path) -> None:
         with suppress(OSError):
             place.hardlink_to(PRECIOUS)
             place.unlink()
-    for original in (workspace.parent / "input").iterdir():
-        original.chmod(0o600)
-        original.write_bytes(b"poison")
-        (workspace / "kept").hardlink_to(original)
-        (workspace / "kept").unlink()
-        original.unlink()
-        os.mkfifo(original)
 
 
 def litters(workspace: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from io import BufferedWriter, BytesIO
 from pathlib import Path
 from subprocess import PIPE
@@ -344,6 +345,22 @@ def test_a_file_nobody_touched_is_not_read_again(place: Place) -> None:
     trusting = Difference(before.files, other, clock_of(folder.sandbox.scratch))
     assert not trusting.with_now(folder.sandbox.work, before)
     assert Difference(before.files, other, 0).with_now(folder.sandbox.work, before)
+
+
+def test_a_file_that_became_a_pipe_since_it_was_looked_at_is_not_waited_for(place: Place) -> None:
+    """Counterexample, seen of the input that was kept beside it: the worker waited for ever for somebody to write."""
+    folder = place.make(Contents({"a": b"alpha"}))
+    work = folder.sandbox.work
+    before = scan(work)
+    (work / "a").unlink()
+    os.mkfifo(work / "a")
+    with ThreadPoolExecutor(1) as pool:
+        compared = pool.submit(Difference(before.files, {"a": b"another"}, 0).with_now, work, before)
+        try:
+            with pytest.raises(WorkspaceError, match="found that 'a' is none any more"):
+                compared.result(30)
+        finally:
+            os.close(os.open(work / "a", os.O_RDWR))  # whoever waits has somebody who writes
 
 
 def test_a_file_put_in_the_place_of_another_is_compared(place: Place) -> None:

@@ -73,4 +73,4 @@ def main(*kinds: Kind) -> None:
 
 
 if __name__ == "__main__":
-    main(*(cast("Kind", each) for each in sys.argv[1:]))
+    main(*cast("list[Kind]", sys.argv[1:]))

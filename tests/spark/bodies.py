@@ -172,7 +172,7 @@ def writes_rows(ws: SparkDatasets, params: dict[str, Any]) -> object:
         struck = Striking(params["fault"], Marks(Path(params["marks"])))
         frame = cast("Any", frame).mapInArrow(struck.__call__, frame.schema)
     if params["via"] in TABLES:
-        return {"rows": ws.write("orders", frame, format=params["via"], mode=params["mode"]).rows}
+        return {"rows": ws.write("orders", frame, format=cast("Any", params["via"]), mode=params["mode"]).rows}
     written = ws.write("orders", frame, via=params["via"], mode=params["mode"])
     return {"rows": written.rows}
 

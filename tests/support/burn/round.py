@@ -71,7 +71,9 @@ def play(field: Field, name: str, policy: str, faults: Collection[Fault], second
     if nemesis.injected[Kind.POLICY]:
         backings |= {BACKINGS[field.kind][each] for each in ("auto", "disable")}
     verdict = judge(field, backings, nemesis.injected)
-    lost = [*(f"L-01 {each} does not end" for each in left), *_broken_down(field)]
+    # What was too slow to end in time, and did since, is not lost: at a load of 100 it was 23 of 54 runs.
+    still = field.under_way() if left else ()
+    lost = [*(f"L-01 {each} does not end" for each in left if each in still), *_broken_down(field)]
     if code:
         lost.append(f"N-13 the last worker ended with {code}: {sweeper.said()[-500:]}")
     if not verdict.lost and not lost:

@@ -102,16 +102,13 @@ _MORE: tuple[Mapping[str, Any], ...] = (
     {"workflows": 3},
     {"abreast": False, "pauses": True, "terminations": 1},
 )
+#: Where those with disjoint scopes publish above what nobody has accepted.
+_STACKED: tuple[Mapping[str, Any], ...] = ({"attempts": 2, "pauses": True}, {"strangers": 1}, {"workflows": 3})
 SHARED: tuple[Mapping[str, Any], ...] = tuple(
-    {**_SHARING, **more, "scopes": scopes}
+    {**_SHARING, **more, "scopes": scopes, "stacking": 3 if scopes == "disjoint" and more in _STACKED else 0}
     # Half of those drawn are small ones.
     for more in (*_LITTLE * 3, *_MORE)
     for scopes in filter(None, SCOPES)
-) + tuple(
-    # One in six publishes above what nobody has accepted, or one of its workflows does.
-    {**_SHARING, **more, "scopes": scopes, "stacking": stacking}
-    for more in (_LITTLE[1], *_MORE)
-    for scopes, stacking in (("disjoint", 3), ("disjoint", 1))
 )
 
 

@@ -224,7 +224,8 @@ def _claim(setting: Setting, world: World, index: int, wanted: Claim) -> Served:
         standing = [claim for claim in world.claims if claim.execution == f"e{holder}"]
         turn = standing[0].turn if standing else 0
         if holder != NOBODY and (world.tasks[world.runs[holder].task].number, turn) >= wanted.rank:
-            return world, Done(standing[0])
+            # Whose claim was taken away, by a wrong protocol, has raised the task's all the same.
+            return world, Done(standing[0]) if standing else NotDone("a newer claim was raised, and is gone")
         # The claim is part of what an update is conditioned on, so raising it makes begun updates start again.
         after = restarted(after._replace(raised=(*world.raised[:at], index, *world.raised[at + 1 :])))
     return after, Done(wanted)

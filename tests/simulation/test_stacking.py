@@ -92,8 +92,8 @@ def _buried(_setting: Setting, world: World) -> str | None:
 
 def test_a_buried_publication_is_reverted_and_what_lies_above_it_stays() -> None:
     """Else the counts above would say nothing of it; nobody gets so far where everybody waits."""
-    witness = [Property("S-00", "no publication is reverted below another one", When.ALWAYS, _buried)]
-    assert explore(of(Backing.ATOMIC, REVERTED), witness).broken() == {"S-00": 54}
+    witness = [Property("witness", "no publication is reverted below another one", When.ALWAYS, _buried)]
+    assert explore(of(Backing.ATOMIC, REVERTED), witness).broken() == {"witness": 54}
     assert explore(of(Backing.ATOMIC, REVERTED, 0), witness).broken() == {}
 
 
@@ -124,12 +124,12 @@ def _later(_setting: Setting, world: World) -> str | None:
     return f"{done[3]}" if 0 not in done and 1 in done and 3 in done and "M0^" in chain(done[3])[1:] else None
 
 
-LATER = [Property("S-00", "nobody who comes later is accepted above a dead writer's work", When.ALWAYS, _later)]
+LATER = [Property("witness", "nobody who comes later is accepted above a dead writer's work", When.ALWAYS, _later)]
 
 
 def test_a_pipeline_has_run_after_run_above_a_dead_writers_work() -> None:
     """The second and the fourth share a folder, so the fourth has to begin above the dead one, where the second is."""
-    assert explore(of(Backing.ATOMIC, PAIRED, 4, workflows=4), LATER).broken() == {"S-00": 60}
+    assert explore(of(Backing.ATOMIC, PAIRED, 4, workflows=4), LATER).broken() == {"witness": 60}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -94,7 +94,8 @@ class _TimedResponse(HTTPResponse):
         Counterexample: of ``204`` and a connection that is lost behind it, nobody knows what else was to be said.
         """
         arrived: Any = self.fp
-        head = None if self._asked_for_head or self.headers is not None else plain(arrived.peek())
+        begun: Any = self.headers  # none yet, which the base class's types do not say
+        head = None if self._asked_for_head or begun is not None else plain(arrived.peek())
         if head is not None:
             arrived.read(head.size)
             self._take(head)

@@ -245,7 +245,7 @@ class Newest(Value):
     publication: Commit | None = field(default=None, validator=maybe(a(Commit)))
     whose: Judged = field(default=Judged(Publication.STRANGERS), validator=a(Judged))
     says: tuple[str, ...] = field(default=(), validator=many(text))
-    gone: frozenset[CommitRef | None] = field(default=frozenset[CommitRef | None](), validator=a(frozenset))
+    gone: tuple[CommitRef, ...] = field(default=(), validator=many(line))
     tells: Commit | None = field(default=None, validator=maybe(a(Commit)))
 
 
@@ -262,7 +262,7 @@ def _newest_publication(
 
     ``known``: commits that need not be read again. ``above``: a commit at which the walk ends, as ``within`` so many.
     """
-    at, gone, tells = head, set[CommitRef | None](), None
+    at, gone, tells = head, set[CommitRef](), None
     for _ in range(FARTHEST if within is None else within):
         if at.ref == above:
             break
@@ -274,8 +274,9 @@ def _newest_publication(
             if says and tells is None and judged.value.kind in _TELLING:
                 tells = at
             if judged.value.kind not in _PASSED_OVER:
-                return Done(Newest(at, judged.value, says, frozenset(gone), tells))
-            gone.add(judged.value.reverts)
+                return Done(Newest(at, judged.value, says, tuple(sorted(gone)), tells))
+            if judged.value.reverts is not None:
+                gone.add(judged.value.reverts)
         if not at.parents or at.parents[0] == above:
             break
         below = yield from _read(target, at.parents[0], known)
@@ -284,7 +285,7 @@ def _newest_publication(
         if below.value is None:
             break
         at = below.value
-    return Done(Newest(gone=frozenset(gone), tells=tells))
+    return Done(Newest(gone=tuple(sorted(gone)), tells=tells))
 
 
 def _read(target: Target, ref: CommitRef, known: Mapping[CommitRef, Commit]) -> Talk[Commit | None]:

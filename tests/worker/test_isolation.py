@@ -47,7 +47,7 @@ def spy(workspace: Path, params: Where) -> dict[str, str]:
         "settings": tried(lambda: (params.project / "perago.toml").read_text()),
         "environment": tried(lambda: Path(f"/proc/{worker}/environ").read_bytes()),
         "memory": tried(lambda: open(f"/proc/{worker}/mem", "rb").close()),
-        "write": tried(lambda: (ours / "orchestrator.db").write_text("x")),
+        "write": tried(lambda: (ours / "left-behind").write_text("x")),
         "uncover": str(umount(str(ours))),
     }
 
@@ -108,6 +108,7 @@ def test_without_isolation_a_body_can_do_what_the_worker_can(project: Project) -
     assert "the-secret-word" in found["keys"]
     assert "store" in found["ours"]
     assert found["environment"] != "PermissionError"
+    assert found["write"] == "1"
 
 
 def test_where_isolation_is_required_and_there_is_none_nothing_is_run(

@@ -519,7 +519,7 @@ class Execution:
             if self.turns.take(self.attempt.target):
                 self.has_turn = True
             elif waited >= OWN_TURN_LONGEST or self.interruption() is not None:
-                return
+                self.turns = None  # without it from now on: it looks again and again, and would wait each time
             else:
                 yield from pause(OWN_TURN_PAUSE)
                 waited += OWN_TURN_PAUSE

@@ -22,6 +22,7 @@ from perago_worker.api.task import Workspace
 from perago_worker.config.load import SettingsError, load
 from perago_worker.ops.verify import verify
 from perago_worker.pipelines.checks import check_pipeline
+from perago_worker.runtime.turns import ProcessTurns
 from tests.worker.embedded import Died, Embedded, Faulty, embedded
 from tests.worker.isolated import commits, files
 from tests.worker.projects import MAIN, new_project
@@ -211,7 +212,9 @@ def test_an_attempt_waits_for_an_unaccepted_publication_and_loses_no_retry(worke
         looked.release()
         return real(*words)
 
-    waiting = Thread(target=lambda: outcomes.append(worker.run(mine, store=Faulty(worker.stack.store, since=counted))))
+    # In a worker of its own: the writers of one take turns.
+    parts = {"store": Faulty(worker.stack.store, since=counted), "turns": ProcessTurns()}
+    waiting = Thread(target=lambda: outcomes.append(worker.run(mine, **parts)))
 
     def late(real: Callable[..., Any], *words: object) -> object:
         waiting.start()

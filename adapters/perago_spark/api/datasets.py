@@ -264,6 +264,8 @@ class SparkDatasets:
         folder = self._scope.writable(name)
         columns = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
         demanded = gates_of(gates, columns)
+        for other in (each.reads for each in demanded if each.reads is not None):
+            self._scope.readable(other)
         with self._writing(name):
             by_partition = shape.mode == "overwrite_partitions" or (
                 shape.mode == "overwrite" and bool(shape.partition_by) and self._is_dynamic()

@@ -68,7 +68,7 @@ class Gate:
     """One demand. Made by the functions below.
 
     Its figure is how many rows are so as ``of_row`` says, or with ``largest`` the largest value of it. ``proof``: what
-    shows that the figure would pass, where the types of the columns allow one.
+    shows that the figure would pass, where the types of the columns allow one. ``reads``: another data set it looks at.
     """
 
     label: str
@@ -77,6 +77,7 @@ class Gate:
     adds: _Adds | None = None
     largest: bool = False
     proof: _Prove | None = None
+    reads: str | None = None
 
 
 @frozen
@@ -173,6 +174,7 @@ def foreign_key(column: str, *, of: str, key: str) -> Gate:
         is_alone,
         adds,
         proof=lambda rows: rows.among(column, of, key),
+        reads=of,
     )
 
 

@@ -275,8 +275,7 @@ def _newest_publication(
                 tells = at
             if judged.value.kind not in _PASSED_OVER:
                 return Done(Newest(at, judged.value, says, tuple(sorted(gone)), tells))
-            if judged.value.reverts is not None:
-                gone.add(judged.value.reverts)
+            gone.update(filter(None, [judged.value.reverts]))
         if not at.parents or at.parents[0] == above:
             break
         below = yield from _read(target, at.parents[0], known)

@@ -30,8 +30,7 @@ def take(folder: Path, setting: str) -> Path:
     Two processes may do it at once: the marker appears complete, and both write the same.
     """
     folder = folder.absolute()
-    make_above(folder)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     marker = folder / MARKER
     line = f"perago {setting}\n"
     found = _first_line(marker)
@@ -51,6 +50,7 @@ def take(folder: Path, setting: str) -> Path:
             f" it is deleted when it is no longer needed; found {folder} with {', '.join(sorted(others))}. Nothing was"
             f" touched. Set {setting} to a folder of its own, for example {advised}"
         )
+    make_above(folder)
     _write_whole(marker, f"{line}Everything in this folder is removed when perago no longer needs it.\n")
     return folder
 

@@ -120,7 +120,7 @@ def _hindering(target: Target, opened: Iterable[Open], scope: Scope | None) -> T
             seen = yield from call(Store.since, target.repository, below, each.commit.ref, scope.kept_apart)
             if not isinstance(seen, Done):
                 return seen
-            if not any(landed.touched for landed in seen.value or ()):
+            if seen.value is not None and not any(landed.touched for landed in seen.value):
                 continue
         found.append(each)
     return Done(tuple(found))

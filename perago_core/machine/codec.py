@@ -109,7 +109,7 @@ def plain(value: object) -> Json:
         return [plain(each) for each in cast("tuple[object, ...]", value)]
     if isinstance(value, float):
         return _plain_float(value)
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, int | str):
         return value
     return _fail(f"a {type(value).__name__} has no place in a stored value")
 

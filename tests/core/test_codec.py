@@ -504,3 +504,13 @@ def test_a_trace_says_when_if_the_runtime_looks_at_a_clock() -> None:
     records = [codec.loads(line, TraceRecord) for line in lines[1:]]
     assert [record.at for record in records] == list(range(1000, 1000 + len(records)))
     assert [codec.loads(line, TraceRecord).at for line in traced(path)[1:]] == [0] * len(records)
+
+
+class Word(str):
+    """A text of a kind of its own, as libraries make them."""
+
+    __slots__ = ()
+
+
+def test_a_text_of_a_kind_of_its_own_is_written_as_the_text_it_is() -> None:
+    assert codec.loads(codec.dumps(Target(Word("lake"), "main")), Target) == Target("lake", "main")
